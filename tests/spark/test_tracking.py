@@ -9,8 +9,9 @@ from pyspark.errors import AnalysisException
 
 import deltafast.spark
 from deltafast import DeltaTable
+from deltafast.exceptions import DeltaWarning
 from deltafast.spark._scan import file_index
-from deltafast.spark._session import java_classes
+from deltafast.spark._session import java_library
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -89,16 +90,18 @@ def test_other_tables_have_none(spark, tmp_path, tracked, monkeypatch):
         deltafast.spark.read(spark, str(tmp_path / "t")).select("_metadata.row_id")
     # Nor where nobody would complete them.
 
-    load = java_classes.load
+    def refused(_: Any) -> None:
+        raise java_library.UnavailableError("not here")
 
-    def refused(session: Any, source: str, *more: Any) -> Any:
-        if source == "tracking.java":
-            raise java_classes.UnavailableError("not here")
-        return load(session, source, *more)
-
-    monkeypatch.setattr(file_index, "load", refused)
-    with pytest.raises(AnalysisException, match="FIELD_NOT_FOUND"):
-        deltafast.spark.read(spark, tracked).select("_metadata.row_id")
+    monkeypatch.setattr(file_index, "_REPORTED", set())
+    monkeypatch.setattr(file_index, "add_row_tracking_rule", refused)
+    with pytest.warns(DeltaWarning, match=r"\(not here\); _metadata has no row_id and row_commit_version"):
+        frame = deltafast.spark.read(spark, tracked)
+    # A second warning would be an error.
+    again = deltafast.spark.read(spark, tracked)
+    for each in (frame, again):
+        with pytest.raises(AnalysisException, match="FIELD_NOT_FOUND"):
+            each.select("_metadata.row_id")
 
 
 def test_a_session_that_cannot_complete_them_says_so(spark, tracked):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pathlib
+import subprocess
+import sys
 import warnings
 from typing import Any
 
@@ -14,7 +16,7 @@ import deltafast.spark
 from deltafast import DeltaTable, convert_to_deltalake, write_deltalake
 from deltafast.exceptions import DeltaWarning, InvalidArgumentError
 from deltafast.spark._scan import file_index
-from deltafast.spark._session import java_classes
+from deltafast.spark._session import java_library
 from deltafast.spark._session.session import Session
 
 from .helpers import plan, rows, scan_of
@@ -26,6 +28,7 @@ pytestmark = [
 ]
 
 ROWS = 24_000
+BUILD = pathlib.Path(__file__).parents[2] / "dev" / "build_jar.py"
 
 #: Columns of every type; some values are few, so that files have dictionaries, some are null.
 COLUMNS = (
@@ -292,43 +295,81 @@ def test_sessions_and_processes_that_share_a_java_share_the_classes(spark, types
     other = spark.newSession()
     assert deltafast.spark.read(other, types).selectExpr("sum(id)").collect() == expected
     # Another process knows nothing of what this one has compiled, but finds it.
-    before = java_classes.load(Session(spark), "format.java", "DeltafastFormat")
-    monkeypatch.setattr(java_classes, "_LOADED", {})
-    again = java_classes.load(Session(other), "format.java", "DeltafastFormat")
+    before = java_library.load(Session(spark), "ParquetFormat")
+    monkeypatch.setattr(java_library, "_LOADED", {})
+    again = java_library.load(Session(other), "ParquetFormat")
     assert again.equals(before)
     assert deltafast.spark.read(other, types).selectExpr("sum(id)").collect() == expected
 
 
-def test_releases_that_share_a_java_have_classes_of_their_own(spark, types, monkeypatch):
+_CLASSES = ("ParquetFormat", "DeltaFileIndex", "RowFormat")
+
+
+def test_releases_that_share_a_java_have_classes_of_their_own(spark, types, tmp_path, monkeypatch):
     frame = deltafast.spark.read(spark, types)
     expected = frame.selectExpr("sum(id)", "count(*)").collect()
-    whole = pathlib.Path.read_text
+    before = {name: java_library.load(Session(spark), name) for name in _CLASSES}
+    other = tmp_path / "other.jar"
+    subprocess.run([sys.executable, str(BUILD), "--out", str(other), "--release", "0.0.1"], check=True)
+    assert other.read_bytes() != java_library._JAR.read_bytes()
+    monkeypatch.setattr(java_library, "_JAR", other)
+    monkeypatch.setattr(java_library, "_LOADED", {})
+    java_library._library.cache_clear()
+    try:
+        for name in _CLASSES:
+            assert not java_library.load(Session(spark), name).equals(before[name])
+        assert deltafast.spark.read(spark, types).selectExpr("sum(id)", "count(*)").collect() == expected
+        assert frame.selectExpr("sum(id)", "count(*)").collect() == expected
+    finally:
+        java_library._library.cache_clear()
 
-    def changed(path: pathlib.Path, *arguments: Any, **named: Any) -> str:
-        text = whole(path, *arguments, **named)
-        return text + "\n// another release\n" if path.suffix == ".java" else text
 
-    before = {name: java_classes.load(Session(spark), name, kind) for name, kind in _CLASSES.items()}
-    monkeypatch.setattr(java_classes, "_LOADED", {})
-    monkeypatch.setattr(pathlib.Path, "read_text", changed)
-    for name, kind in _CLASSES.items():
-        assert not java_classes.load(Session(spark), name, kind).equals(before[name])
-    assert deltafast.spark.read(spark, types).selectExpr("sum(id)", "count(*)").collect() == expected
+def test_a_build_of_the_same_sources_gives_the_same_bytes(tmp_path):
+    subprocess.run([sys.executable, str(BUILD), "--out", str(tmp_path / "again.jar")], check=True)
+    assert (tmp_path / "again.jar").read_bytes() == java_library._JAR.read_bytes()
+
+
+def test_janino_compiles_the_classes_where_a_link_error_is_met(spark, types, monkeypatch):
+    expected = deltafast.spark.read(spark, types).selectExpr("sum(id)", "count(*)").collect()
+    rows = sorted(map(str, deltafast.spark.read(spark, types).collect()))
+    whole = java_library.call_static
+
+    def incompatible(session: Any, kind: Any, name: str, *arguments: Any) -> Any:
+        if name == "firstError":
+            assert whole(session, kind, name, *arguments) == ""
+            return "java.lang.NoSuchMethodError: org.apache.spark.Missing.method()"
+        return whole(session, kind, name, *arguments)
+
+    monkeypatch.setattr(java_library, "_LOADED", {})
+    monkeypatch.setattr(java_library, "call_static", incompatible)
+    with pytest.warns(DeltaWarning, match=r"NoSuchMethodError: org\.apache\.spark\.Missing\.method.*Janino") as warned:
+        frame = deltafast.spark.read(spark, types)
+    assert len(warned) == 1
+    assert str(java_library.load(Session(spark), "RowFormat").getPackageName()).endswith("_janino")
     assert frame.selectExpr("sum(id)", "count(*)").collect() == expected
+    assert sorted(map(str, frame.collect())) == rows
+    for name in ("DeltaProvider", "HadoopGateway", "RowTrackingRule"):
+        assert java_library.load(Session(spark), name).getPackageName().endswith("_janino")
 
 
-_CLASSES = {
-    "format.java": "DeltafastFormat",
-    "index.java": "DeltafastFileIndex",
-    "rows.java": "DeltafastRows",
-}
+def test_a_missing_jar_says_how_to_build_it(spark, types, tmp_path, monkeypatch):
+    monkeypatch.setattr(java_library, "_JAR", tmp_path / "deltafast-spark.jar")
+    monkeypatch.setattr(java_library, "_LOADED", {})
+    java_library._library.cache_clear()
+    try:
+        with pytest.raises(
+            InvalidArgumentError, match=r"deltafast-spark\.jar is missing: .*`make build-jar` builds it"
+        ):
+            deltafast.spark.read(spark, types)
+    finally:
+        java_library._library.cache_clear()
 
 
 def test_where_executors_cannot_have_the_reader_a_join_stands_in(spark, types, monkeypatch):
     expected = deltafast.spark.read(spark, types).selectExpr("sum(id)").collect()
 
     def refused(*_: Any) -> None:
-        raise java_classes.UnavailableError("no jar may be added here")
+        raise java_library.UnavailableError("no jar may be added here")
 
     monkeypatch.setattr(file_index, "on_executors", refused)
     with pytest.warns(DeltaWarning, match="no jar may be added here"):

@@ -22,7 +22,7 @@ import deltafast.spark
 from deltafast import DeltaTable, write_deltalake
 from deltafast.exceptions import ConstraintViolatedError, DeltaWarning
 from deltafast.spark import DeltaTable as SparkTable
-from deltafast.spark._session import java_classes
+from deltafast.spark._session import java_library
 from deltafast.spark._streaming.data_source import DeltafastDataSource
 from deltafast.spark._streaming.source_sink import _Settings
 from spark import cluster
@@ -431,7 +431,7 @@ def test_deletion_vectors_where_tasks_fail_once(spark, vectors):
 def test_a_join_replaces_the_reader_of_deletion_vectors_where_no_jar_may_be_added(spark, vectors, monkeypatch):
     path, values = vectors
     sent: dict[Any, Any] = {}
-    monkeypatch.setattr(java_classes, "_SENT", sent)
+    monkeypatch.setattr(java_library, "_SENT", sent)
     context = type(spark.sparkContext._jsc)
     whole = context.__getattr__
 

@@ -242,7 +242,7 @@ def test_files_of_a_large_table_cross_to_java_as_one_block(spark, folder):
         found = plan(frame)
     finally:
         type(client).send_command = send
-    assert "DeltafastFileIndex" in found
+    assert "DeltaFileIndex" in found
     assert made < 300, made
 
 

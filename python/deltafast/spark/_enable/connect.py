@@ -20,7 +20,7 @@ from deltafast.spark._enable.dataframe_writer import (
     with_given_schema,
 )
 from deltafast.spark._enable.provider import read_frame, write_frame
-from deltafast.spark._session.java_classes import first_line
+from deltafast.spark._session.java_library import first_line
 from deltafast.spark._session.session import Session
 from deltafast.spark._session.storage import place_of
 from deltafast.spark._sql.catalog import READ_BY_CLIENT, default_place, place_of_name, put_into_catalog

@@ -1,19 +1,19 @@
-"""The format `delta` of a session without Delta's jar: `provider.java`, compiled in the driver, and its callback.
+"""The format `delta` of a session without Delta's jar: what the Java class `DeltaProvider` calls to read and write.
 
-Its byte code is written to a jar of a few kilobytes that the session adds, since Spark finds formats as services of
-jars. The classes are public or internal ones of Spark; where they differ `enable` raises an error.
+The class uses public and internal interfaces of Spark; where they differ `enable` raises an error.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from deltafast._util.write_modes import save_mode
 from deltafast.exceptions import CommitFailedError, DeltaError, InvalidArgumentError, StorageError
 from deltafast.spark._scan.reader import followed, read
-from deltafast.spark._session.java_classes import first_line, load, none
+from deltafast.spark._session.java_calls import delta_provider, set_handler
+from deltafast.spark._session.java_library import first_line
 from deltafast.spark._write.physical_schema import fits_as_stored
 from deltafast.spark._write.writer import described, write_rows
 from deltafast.spark.exceptions import CONFLICTS, as_spark_error, during
@@ -34,7 +34,6 @@ __all__ = [
     "properties_in",
 ]
 
-_SERVICE = "org.apache.spark.sql.sources.DataSourceRegister"
 _THEIRS = "org.apache.spark.sql.delta.sources.DeltaDataSource"
 _CATALOG, _THEIR_CATALOG = "spark.sql.catalog.spark_catalog", "org.apache.spark.sql.delta.catalog.DeltaCatalog"
 
@@ -102,7 +101,7 @@ def properties_in(options: Mapping[str, Any]) -> dict[str, str]:
 
 
 class Provider:
-    """The callback of Java.
+    """Reads and writes for Java.
 
     Args:
         session: The session that is enabled; others of the same driver share the format.
@@ -111,23 +110,13 @@ class Provider:
         InvalidArgumentError: This Spark does not accept the format.
     """
 
-    class Java:
-        """The Java interface that it implements, as py4j expects it."""
-
-        implements = ["java.util.function.Function"]  # noqa: RUF012
-
     def __init__(self, session: Session) -> None:
         self._session = session
         #: The last error, and the message with which Java raises it.
         self._failure: tuple[BaseException, str] | None = None
         try:
-            load(session, "conflicts.java", "DeltaConcurrentModificationException")
-            kind = load(session, "provider.java", "DeltafastProvider", _SERVICE)
-            self._java = kind.getConstructors()[0].newInstance(none(session))
-            from pyspark import java_gateway
-
-            cast("Any", java_gateway).ensure_callback_server_started(session.spark._sc._gateway)
-            self._java.setPython(self)
+            self._java = delta_provider(session)
+            set_handler(session, self._java, self)
         except DeltaError:
             raise
         except Exception as error:
@@ -149,29 +138,40 @@ class Provider:
 
     def end(self) -> None:
         """Stop answering requests."""
-        self._java.setPython(None)
+        self._java.setHandler(None)
 
-    def apply(self, request: Any) -> Any:
-        """Answer a request of Java: return a frame, nothing, or an error as a string."""
+    def read(self, session: Any, options: Any, failure: Any) -> Any:
+        """Return the frame of a table for Java; on an error set `failure`."""
         try:
-            spark = self._spark(request[1])
-            options = {str(key): str(value) for key, value in dict(request[2]).items()}
-            if request[0] == "read":
-                with during("relation"):
-                    return read_frame(spark, options)._jdf
+            with during("relation"):
+                return read_frame(self._spark(session), _strings(options))._jdf
+        except BaseException as error:  # noqa: BLE001 - Java raises it again
+            self._fail(error, failure)
+            return None
+
+    def write(self, session: Any, options: Any, mode: Any, rows: Any, failure: Any) -> None:
+        """Write rows for Java; on an error set `failure`."""
+        try:
             from pyspark.sql import DataFrame
 
+            frame = DataFrame(rows, self._spark(session))
             with during("write"):
-                write_frame(DataFrame(request[4], spark), save_mode(str(request[3])), options, fits=fits_as_stored)
+                write_frame(frame, save_mode(str(mode)), _strings(options), fits=fits_as_stored)
         except BaseException as error:  # noqa: BLE001 - Java raises it again
-            if type(error).__name__ in CONFLICTS:
-                return f"conflict:{type(error).__name__}:{error}"
-            is_wrong = isinstance(error, DeltaError) and not isinstance(error, CommitFailedError | StorageError)
-            raised = as_spark_error(error)
-            message = f"{type(error).__name__}: {raised}"
-            self._failure = raised, message
-            return f"{'wrong' if is_wrong else 'failed'}:{message}"
-        return ""
+            self._fail(error, failure)
+
+    def _fail(self, error: BaseException, failure: Any) -> None:
+        if type(error).__name__ in CONFLICTS:
+            failure.setConflict(type(error).__name__, str(error))
+            return
+        is_invalid = isinstance(error, DeltaError) and not isinstance(error, CommitFailedError | StorageError)
+        raised = as_spark_error(error)
+        message = f"{type(error).__name__}: {raised}"
+        self._failure = raised, message
+        if is_invalid:
+            failure.setInvalid(message)
+        else:
+            failure.setFailed(message)
 
     def failure(self, message: str) -> BaseException | None:
         """Return the exception that Java raises with this message, if it is one of deltafast."""
@@ -185,6 +185,10 @@ class Provider:
         from pyspark.sql import SparkSession
 
         return SparkSession(self._session.spark._sc, java)
+
+
+def _strings(options: Any) -> dict[str, str]:
+    return {str(key): str(value) for key, value in dict(options).items()}
 
 
 def read_frame(spark: Any, options: Mapping[str, Any]) -> Any:

@@ -1,23 +1,35 @@
-"""Read mode `index`: a file index compiled into the driver, over which Spark's own Parquet reader runs.
+"""Read mode `index`: a file index in the driver, over which Spark's own Parquet reader runs.
 
 Files are neither listed nor opened for planning; their partition values come from the log. When Spark has pushed down
-the user's filters it asks the index, `index.java`, which asks the core. The reader is Spark's own; `format.java`
+the user's filters it asks the index, `DeltaFileIndex`, which asks the core. The reader is Spark's own; `ParquetFormat`
 extends it to skip the rows that deletion vectors delete, and where executors cannot load that, a join with the bitmaps
-removes them. If a query only needs a table's rows, `rows.java` makes rows from the reader's batches faster than Spark
-does; `tracking.java` completes the ids of rows in `_metadata`. The classes use internal interfaces of Spark; where
-those differ, read mode `paths` returns the same rows.
+removes them. If a query only needs a table's rows, `RowFormat` makes rows from the reader's batches faster than Spark
+does; `RowTrackingRule` completes the ids of rows in `_metadata`. The Java classes use internal interfaces of Spark;
+where those differ, read mode `paths` returns the same rows.
 """
 
 from __future__ import annotations
 
 import contextlib
 import time
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from deltafast.exceptions import DeltaError, InvalidArgumentError, warn
 from deltafast.spark._scan.physical_columns import array_of, field_of, spark_schema
 from deltafast.spark._scan.snapshot import BASE_ROW_ID, COMMIT_VERSION, VECTOR
-from deltafast.spark._session.java_classes import UnavailableError, call_static, first_line, load, on_executors
+from deltafast.spark._session.java_calls import (
+    FAILED,
+    UNCHANGED,
+    FilePlanner,
+    add_row_count_rule,
+    add_row_format_rule,
+    add_row_tracking_rule,
+    file_index,
+    frame_of_stream,
+    parquet_format,
+    set_planner,
+)
+from deltafast.spark._session.java_library import UnavailableError, first_line, load, on_executors
 from deltafast.spark._session.session import spill, spilled
 
 if TYPE_CHECKING:
@@ -29,7 +41,7 @@ __all__ = ["IndexUnavailableError", "scan"]
 #: Seconds during which files are assumed to exist: no vacuum deletes files that new, and a check costs a listing.
 _YOUNG = 10.0
 
-#: `auto` (the default): `format.java` and `rows.java` read. `parquet`: Spark's unmodified reader; a join removes
+#: `auto` (the default): `ParquetFormat` and `RowFormat` read. `parquet`: Spark's unmodified reader; a join removes
 #: deleted rows.
 READER = "spark.deltafast.reader"
 _READERS = ("auto", "parquet")
@@ -39,109 +51,133 @@ class IndexUnavailableError(DeltaError):
     """This Spark cannot use the file index."""
 
 
-class _Prune:
-    """The callback for Spark's planner if the file index lists all files."""
+class _PruningPlanner(FilePlanner):
+    """The planner of an index that lists all files."""
 
     def __init__(self, version: Version, paths: Any) -> None:
         self._version, self._paths, self._since = version, paths, time.monotonic()
 
-    def apply(self, filters: str) -> str:
-        """Return which files can match, or for `?` which may be deleted; on an error all files exist and match."""
+    def matchingFiles(self, filters: str) -> str:  # noqa: N802 - Java calls it
+        """Return which files can match; on an error all match."""
         try:
-            if filters == "?":
-                is_young = time.monotonic() - self._since < _YOUNG
-                return "" if is_young else self._version.ended(self._paths)
             return self._version.verdict(self._paths, filters)
         except Exception:  # noqa: BLE001 - an error in Java's thread would fail the user's query needlessly
             return ""
 
-    class Java:
-        """The Java interface that it implements, as py4j expects it."""
+    def removedFiles(self) -> str:  # noqa: N802 - Java calls it
+        """Return which files newer versions have removed; on an error none."""
+        try:
+            is_young = time.monotonic() - self._since < _YOUNG
+            return "" if is_young else self._version.ended(self._paths)
+        except Exception:  # noqa: BLE001 - an error in Java's thread would fail the user's query needlessly
+            return ""
 
-        implements = ["java.util.function.Function"]  # noqa: RUF012
 
-
-class _List:
-    """The callback for Spark's planner if the file index lists no files."""
+class _ListingPlanner(FilePlanner):
+    """The planner of an index that lists no files."""
 
     def __init__(self, version: Version, listing: Listing) -> None:
         self._version, self._listing, self._since = version, listing, time.monotonic()
+        self._failure = ""
 
-    def apply(self, filters: str) -> str:
-        """Spill the files that can match filters: return a path, or `!` and an error message.
+    def removedFiles(self) -> str:  # noqa: N802 - Java calls it
+        """Return whether to list the files again: a string that is not empty."""
+        is_young = time.monotonic() - self._since < _YOUNG
+        self._version.is_past |= not is_young
+        return "" if is_young else "list again"
 
-        `?` asks whether to list them again: the result is not empty if so. `#` asks for the number of their rows, which
-        is empty if unknown.
-        """
-        if filters == "?":
-            is_young = time.monotonic() - self._since < _YOUNG
-            self._version.is_past |= not is_young
-            return "" if is_young else "anew"
-        if filters == "#":
-            with contextlib.suppress(Exception):
-                rows: Any = self._version.chosen(self._listing, "").column("rows")
-                return "" if rows.null_count else str(rows.to_numpy().sum())
-            return ""
+    def listFiles(self, filters: str) -> str | None:  # noqa: N802 - Java calls it
+        """Spill the files that can match filters; return the path."""
         try:
             return spilled(_block(self._listing, self._version.chosen(self._listing, filters)))
         except Exception as error:  # noqa: BLE001 - Java raises it in the thread of the query
-            return f"!{error}"
+            self._failure = str(error)
+            return None
 
-    class Java:
-        """The Java interface that it implements, as py4j expects it."""
+    def rowCount(self) -> int:  # noqa: N802 - Java calls it
+        """Return the number of rows of all files; -1 if unknown."""
+        with contextlib.suppress(Exception):
+            rows: Any = self._version.chosen(self._listing, "").column("rows")
+            return -1 if rows.null_count else int(rows.to_numpy().sum())
+        return -1
 
-        implements = ["java.util.function.Function"]  # noqa: RUF012
+    def failure(self) -> str:
+        """Return why the last listing failed."""
+        return self._failure
 
 
-class _Follow:
-    """The callback for Spark's planner if each query reads the newest version."""
+class _FollowingPlanner(FilePlanner):
+    """The planner of an index with which each query reads the newest version."""
 
-    def __init__(self, version: Version, core: _Prune | _List, *, leaves_out: bool) -> None:
-        self._version, self._core, self._leaves_out = version, core, leaves_out
-        self._query = ""
+    def __init__(self, version: Version, planner: FilePlanner, *, leaves_out: bool) -> None:
+        self._version, self._planner, self._leaves_out = version, planner, leaves_out
+        self._execution = self._failure = self._files = self._vectors = ""
+        self._size = 0
 
-    def apply(self, asked: str) -> str:
-        """Return the result for the newest version; `@` and the number of the query updates to it.
+    def matchingFiles(self, filters: str) -> str:  # noqa: N802 - Java calls it
+        """Return which files of the newest version can match."""
+        return self._planner.matchingFiles(filters)
 
-        The result of an update is empty if there is no newer version; else it consists of lines: two spilled tables, of
-        the files and of deletion vectors (empty if there are none), the bytes of the files, and the version.
-        """
-        if not asked.startswith("@"):
-            return self._core.apply(asked)
-        query = asked[1:]
-        if query and query == self._query:
-            return ""
+    def removedFiles(self) -> str:  # noqa: N802 - Java calls it
+        """Return which files of the newest version still newer ones have removed."""
+        return self._planner.removedFiles()
+
+    def listFiles(self, filters: str) -> str | None:  # noqa: N802 - Java calls it
+        """Spill the files of the newest version that can match filters."""
+        return self._planner.listFiles(filters)
+
+    def rowCount(self) -> int:  # noqa: N802 - Java calls it
+        """Return the number of rows of the newest version."""
+        return self._planner.rowCount()
+
+    def newerVersion(self, execution: str) -> int:  # noqa: N802 - Java calls it
+        """Update to the newest version, once for each query; return its number if there is a newer one."""
+        if execution and execution == self._execution:
+            return UNCHANGED
+        self._failure = ""
         try:
             newer = self._version.newer()
             if newer is not None:
-                return self._to(newer, query)
+                self._update(newer)
         except Exception as error:  # noqa: BLE001 - Java raises it in the thread of the query
-            return f"!{error}"
-        self._query = query
-        return ""
+            self._failure = str(error)
+            return FAILED
+        self._execution = execution
+        return UNCHANGED if newer is None else newer.number
 
-    def _to(self, newer: Version, query: str) -> str:
+    def newerFiles(self) -> str:  # noqa: N802 - Java calls it
+        """Return the path of the spilled files of the newer version; empty if it lists none."""
+        return self._files
+
+    def newerVectors(self) -> str:  # noqa: N802 - Java calls it
+        """Return the path of the spilled deletion vectors of the newer version; empty if it has none."""
+        return self._vectors
+
+    def newerSize(self) -> int:  # noqa: N802 - Java calls it
+        """Return the bytes of the files of the newer version."""
+        return self._size
+
+    def failure(self) -> str:
+        """Return why the last update, or else the last listing, failed."""
+        return self._failure or self._planner.failure()
+
+    def _update(self, newer: Version) -> None:
         listing = newer.listing(None, lazy=True)
         if listing.vectors is not None and not self._leaves_out:
             message = f"{newer.place.uri} has deletion vectors since version {newer.number}: create the frame again"
             raise DeltaError(message)
         listed = listing._replace(constants=_without_number(listing))
-        files = "" if listed.files is None else spilled(_block(listed, listed.files))
-        vectors = "" if listing.vectors is None else spilled(listing.vectors.select(["words"]))
-        self._version, self._core, self._query = newer, _core(newer, listed), query
-        return "\n".join((files, vectors, str(listing.size), str(newer.number)))
-
-    class Java:
-        """The Java interface that it implements, as py4j expects it."""
-
-        implements = ["java.util.function.Function"]  # noqa: RUF012
+        self._files = "" if listed.files is None else spilled(_block(listed, listed.files))
+        self._vectors = "" if listing.vectors is None else spilled(listing.vectors.select(["words"]))
+        self._size = listing.size
+        self._version, self._planner = newer, _planner(newer, listed)
 
 
-def _core(version: Version, listing: Listing) -> _Prune | _List:
-    """Return the callback for a listing."""
+def _planner(version: Version, listing: Listing) -> FilePlanner:
+    """Return the planner for a listing."""
     if listing.files is None:
-        return _List(version, listing)
-    return _Prune(version, listing.files.column("path").combine_chunks())
+        return _ListingPlanner(version, listing)
+    return _PruningPlanner(version, listing.files.column("path").combine_chunks())
 
 
 def _block(listing: Listing, files: Any) -> Any:
@@ -182,33 +218,23 @@ def scan(version: Version, listing: Listing, data: list[dict[str, Any]]) -> Any:
         return java.parseDataType(spark_schema(version.columns.declared(fields)).json())
 
     leaves_out = listing.vectors is not None or version.follows_vectors
-    kind, reader = _index(session), _reader(version, listing, leaves_out=leaves_out)
+    _load_index(session)
+    reader = _reader(version, listing, leaves_out=leaves_out)
     listed = listing if reader is None else listing._replace(constants=_without_number(listing))
     vectors = None if listing.vectors is None or reader is None else listing.vectors.select(["words"])
     try:
         constants = schema(listed.constants)
         with contextlib.ExitStack() as stack:
-            arguments = spark._sc._gateway.new_array(jvm.java.lang.Object, 8)
-            arguments[0] = version.place.hadoop
-            arguments[1] = str(version.number)
-            arguments[2] = constants
-            files = listed.files
-            arguments[3] = "" if files is None else stack.enter_context(spill(_block(listed, files)))
-            arguments[4] = str(listing.size)
-            arguments[5] = java.sessionState().newHadoopConf()
-            arguments[6] = "" if vectors is None else stack.enter_context(spill(vectors))
-            arguments[7] = spark._sc._jsc.sc()
-            index = kind.getConstructors()[0].newInstance(arguments)
+            files = "" if listed.files is None else stack.enter_context(spill(_block(listed, listed.files)))
+            words = "" if vectors is None else stack.enter_context(spill(vectors))
+            index = file_index(session, version.place.hadoop, version.number, constants, files, listing.size, words)
         # If a join removes deleted rows, the frame is tied to the version of the joined bitmaps.
         follows = version.follows and reader is not None
-        if files is None or len(files) or follows:
-            from pyspark import java_gateway
-
-            cast("Any", java_gateway).ensure_callback_server_started(spark._sc._gateway)
-            core = _core(version, listed)
-            index.setCore(_Follow(version, core, leaves_out=leaves_out) if follows else core)
+        if listed.files is None or len(listed.files) or follows:
+            planner = _planner(version, listed)
             if follows:
-                index.follow()
+                planner = _FollowingPlanner(version, planner, leaves_out=leaves_out)
+            set_planner(session, index, planner, follows=follows)
         formats = jvm.org.apache.spark.sql.execution.datasources
         relation = formats.HadoopFsRelation(
             index,
@@ -228,39 +254,54 @@ def scan(version: Version, listing: Listing, data: list[dict[str, Any]]) -> Any:
         raise IndexUnavailableError(message) from error
     if listing.vectors is None or reader is not None:
         return frame
-    return without_deleted(frame, _small(session, kind, listing.vectors))
+    return without_deleted(frame, _small(session, listing.vectors))
 
 
-def _index(session: Session) -> Any:
+def _load_index(session: Session) -> None:
     try:
-        return load(session, "index.java", "DeltafastFileIndex")
+        load(session, "DeltaFileIndex")
     except UnavailableError as error:
         message = f"this Spark cannot compile deltafast's list of files ({error})"
         raise IndexUnavailableError(message) from error
 
 
+#: What deltafast does without in a Java virtual machine, so that it is reported once.
+_REPORTED: set[tuple[Any, str]] = set()
+
+
+def _report(session: Session, consequence: str, error: UnavailableError) -> None:
+    """Warn, once, of a class that is not available."""
+    key = (session.spark._sc._gateway, consequence)
+    if key not in _REPORTED:
+        _REPORTED.add(key)
+        warn(f"this Spark does not take a class of deltafast ({error}); {consequence}")
+
+
 def _count_by_log(session: Session) -> None:
     """Add an optimizer rule that takes a table's row count from the log; if it cannot be added, tasks count."""
-    with contextlib.suppress(UnavailableError):
-        kind = load(session, "counting.java", "DeltafastCounting")
-        call_static(session, kind, "addRule", session.spark._jsparkSession)
+    try:
+        add_row_count_rule(session)
+    except UnavailableError as error:
+        _report(session, "tasks count the rows of whole tables instead of the log", error)
 
 
 def _make_rows(session: Session) -> None:
     """Add an optimizer rule that makes whole rows faster; if it cannot be added, Spark makes them."""
-    with contextlib.suppress(UnavailableError):
-        kind = load(session, "rows.java", "DeltafastRows")
-        on_executors(session, kind, "DeltafastRowsProbe")
-        call_static(session, kind, "addRule", session.spark._jsparkSession)
+    try:
+        on_executors(session, load(session, "RowFormat"))
+        add_row_format_rule(session)
+    except UnavailableError as error:
+        _report(session, "Spark makes the rows of whole tables, which is slower", error)
 
 
 def _complete_row_ids(session: Session) -> bool:
     """Add an optimizer rule that completes row ids and commit versions in `_metadata`; return whether it was added."""
-    with contextlib.suppress(UnavailableError):
-        kind = load(session, "tracking.java", "DeltafastTracking")
-        call_static(session, kind, "addRule", session.spark._jsparkSession)
-        return True
-    return False
+    try:
+        add_row_tracking_rule(session)
+    except UnavailableError as error:
+        _report(session, "_metadata has no row_id and row_commit_version", error)
+        return False
+    return True
 
 
 def _reader(version: Version, listing: Listing, *, leaves_out: bool) -> Any:
@@ -273,14 +314,12 @@ def _reader(version: Version, listing: Listing, *, leaves_out: bool) -> Any:
     if chosen == "parquet":
         return None
     try:
-        kind = load(session, "format.java", "DeltafastFormat")
-        on_executors(session, kind, "DeltafastProbe")
-        arguments = session.spark._sc._gateway.new_array(session.jvm.java.lang.Object, 3)
-        arguments[0] = str(leaves_out).lower()
+        kind = load(session, "ParquetFormat")
+        on_executors(session, kind)
         has_row_ids = version.numbers_rows and _complete_row_ids(session)
-        for place, name in enumerate(("row_id", "row_commit_version"), start=1):
-            arguments[place] = (version.materialized(name)[0] or "") if has_row_ids else ""
-        return kind.getConstructors()[0].newInstance(arguments)
+        names = ("row_id", "row_commit_version")
+        row_ids, commit_versions = ((version.materialized(name)[0] or "") if has_row_ids else "" for name in names)
+        return parquet_format(session, kind, leaves_out, row_ids, commit_versions)
     except UnavailableError as error:
         if listing.vectors is not None:
             warn(f"this Spark does not take deltafast's reader ({error}); deleted rows are left out by a join instead")
@@ -308,7 +347,7 @@ def kept(row: str, words: str) -> Any:
     return functions.expr(f"coalesce(getbit({word}, cast({row} & 63 as int)), 0) = 0")
 
 
-def _small(session: Session, kind: Any, table: Any) -> Any:
+def _small(session: Session, table: Any) -> Any:
     """Return a table as a frame whose rows are in the plan, so that reading it needs no job."""
     from pyspark.sql import DataFrame
 
@@ -316,4 +355,4 @@ def _small(session: Session, kind: Any, table: Any) -> Any:
     java = session.spark._jsparkSession
     with spill(table) as file:
         schema = java.parseDataType(spark_schema(fields).json())
-        return DataFrame(call_static(session, kind, "frame", java, schema, file), session.spark)
+        return DataFrame(frame_of_stream(session, schema, file), session.spark)

@@ -1,6 +1,6 @@
 """Hadoop's file systems for the core, for stores that it does not support or whose credentials only Java can provide.
 
-`gateway.java`, compiled in the driver, listens on the loopback interface of the driver's machine; the core connects to
+The Java class `HadoopGateway` listens on the loopback interface of the driver's machine; the core connects to
 it directly, without Python and py4j in between. Kerberos, delegation tokens, mounts and credential provider classes
 are those of the session.
 """
@@ -10,10 +10,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from deltafast.exceptions import InvalidArgumentError
-from deltafast.spark._session.java_classes import first_line, load
+from deltafast.spark._session.java_calls import hadoop_gateway
+from deltafast.spark._session.java_library import first_line
 
 if TYPE_CHECKING:
-    from deltafast.spark._session.java_classes import JavaSession
+    from deltafast.spark._session.java_library import JavaSession
 
 __all__ = ["home", "options"]
 
@@ -28,7 +29,7 @@ def options(session: JavaSession) -> dict[str, str]:
         session: A classic session.
 
     Raises:
-        InvalidArgumentError: This Spark does not compile the gateway.
+        InvalidArgumentError: This Spark cannot run the gateway.
     """
     used = str(_running(session).register(_configuration(session)))
     address, secret, configuration = used.split("\n")
@@ -65,10 +66,9 @@ def _running(session: JavaSession) -> Any:
     held = session.spark._sc._gateway
     if held not in _RUNNING:
         try:
-            kind = load(session, "gateway.java", "DeltafastGateway")
-            arguments = held.new_array(session.jvm.java.lang.Object, 1)
-            arguments[0] = kind.getClassLoader()
-            _RUNNING[held] = kind.getConstructors()[0].newInstance(arguments)
+            _RUNNING[held] = hadoop_gateway(session)
+        except InvalidArgumentError:
+            raise
         except Exception as error:
             message = f"this Spark cannot run deltafast's gateway to Hadoop's file systems ({first_line(error)})"
             raise InvalidArgumentError(message) from error

@@ -125,11 +125,11 @@ def _shown(plan: Any) -> str | None:
         return None
     relation = plan.relation()
     kind = relation.getClass().getName()
-    if kind.startswith("deltafast.") and kind.endswith("$FrameRelation"):
+    if kind.startswith("io.deltafast.spark.") and kind.endswith(".FrameRelation"):
         return relation.path()
-    if kind.endswith("HadoopFsRelation") or kind.startswith("deltafast."):
+    if kind.endswith("HadoopFsRelation") or kind.startswith("io.deltafast.spark."):
         index = relation.location()
-        if index.getClass().getSimpleName() == "DeltafastFileIndex":
+        if index.getClass().getName().startswith("io.deltafast.spark."):
             return index.rootPaths().apply(0).toString()
     return None
 
@@ -204,7 +204,7 @@ def takes_tables(session: Session) -> bool:
 def has_own_format(session: Session) -> bool:
     """Return whether the provider called `delta` in the session's Java is deltafast's, which `enable` registers."""
     kind = None if session.is_connect else _format(session)
-    return kind is not None and str(kind.getName()).startswith("deltafast.")
+    return kind is not None and str(kind.getName()).startswith("io.deltafast.spark.")
 
 
 def _format(session: Session) -> Any:

@@ -1,4 +1,4 @@
-package deltafast;
+package io.deltafast.spark;
 
 import java.io.BufferedInputStream;
 import java.io.BufferedOutputStream;
@@ -18,11 +18,9 @@ import java.nio.file.StandardCopyOption;
 import java.security.MessageDigest;
 import java.security.SecureRandom;
 import java.util.HashMap;
-import java.util.Iterator;
 import java.util.Map;
 import java.util.TreeMap;
 import java.util.UUID;
-
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.ChecksumFileSystem;
 import org.apache.hadoop.fs.FSDataInputStream;
@@ -41,44 +39,65 @@ import org.apache.hadoop.hdfs.web.WebHdfsFileSystem;
 import org.apache.hadoop.ipc.RemoteException;
 
 /**
- * Hadoop's file systems for the core, which connects over the loopback interface; `src/store/hadoop.rs` is the client.
+ * Hadoop's file systems for the core, which connects over the loopback interface;
+ * `src/store/hadoop.rs` is the client.
  *
- * It runs in the driver. A connection first presents the secret, then carries one request after another; what a request has
- * begun and not finished is undone when the connection ends. Numbers are big-endian; strings and blocks are preceded by their
- * length.
+ * <p>It runs in the driver. A connection first presents the secret, then carries one request after
+ * another; what a request has begun and not finished is undone when the connection ends. Numbers
+ * are big-endian; strings and blocks are preceded by their length.
  */
-public class DeltafastGateway implements Runnable {
+public final class HadoopGateway implements Runnable {
   private static final int CHUNK_BYTES = 1 << 20;
   private static final int FAILED_STREAM = -1;
-  private static final int OK = 0, MISSING = 1, DENIED = 2, UNSUPPORTED = 3, FAILED = 4, SHORT = 5, UNKNOWN = 6, WRONG = 7, REFUSED = 8;
-  /** Option of createFile() and path capability of file systems whose conditional put takes effect on close. */
+  private static final int OK = 0,
+      MISSING = 1,
+      DENIED = 2,
+      UNSUPPORTED = 3,
+      FAILED = 4,
+      SHORT = 5,
+      UNKNOWN = 6,
+      WRONG = 7,
+      REFUSED = 8;
+
+  /**
+   * Option of createFile() and path capability of file systems whose conditional put takes effect
+   * on close.
+   */
   private static final String CONDITIONAL = "fs.option.create.conditional.overwrite";
 
   private final ServerSocket server;
   private final byte[] secret;
   private final ClassLoader loader;
-  private final Map configurations = new HashMap();
-  private final Map opened = new HashMap();
+  private final Map<String, Object> configurations = new HashMap<>();
+  private final Map<String, Object> opened = new HashMap<>();
+
   /** Null in the gateway itself, else the connection that is served. */
   private final Socket socket;
-  private final DeltafastGateway gateway;
 
-  public DeltafastGateway(ClassLoader loader) throws IOException {
+  private final HadoopGateway gateway;
+
+  private HadoopGateway(ClassLoader loader) throws IOException {
     this.server = new ServerSocket(0, 256, InetAddress.getByAddress(new byte[] {127, 0, 0, 1}));
     byte[] random = new byte[32];
     new SecureRandom().nextBytes(random);
     StringBuilder hex = new StringBuilder();
-    for (int i = 0; i < random.length; i++) {
-      hex.append(String.format("%02x", new Object[] {Byte.valueOf(random[i])}));
+    for (byte value : random) {
+      hex.append(String.format("%02x", value));
     }
     this.secret = hex.toString().getBytes(StandardCharsets.UTF_8);
     this.loader = loader;
     this.socket = null;
     this.gateway = this;
-    startThread(this, "deltafast-gateway");
   }
 
-  private DeltafastGateway(DeltafastGateway gateway, Socket socket) {
+  /** Starts a gateway whose threads have a class loader. */
+  public static HadoopGateway start(ClassLoader loader) throws IOException {
+    HadoopGateway gateway = new HadoopGateway(loader);
+    gateway.startThread(gateway, "deltafast-gateway");
+    return gateway;
+  }
+
+  private HadoopGateway(HadoopGateway gateway, Socket socket) {
     this.server = null;
     this.secret = null;
     this.loader = gateway.loader;
@@ -95,22 +114,28 @@ public class DeltafastGateway implements Runnable {
 
   /** The port, the secret and the id of a configuration; equal configurations have the same id. */
   public String register(Configuration configuration) throws Exception {
-    TreeMap sorted = new TreeMap();
-    for (Iterator all = configuration.iterator(); all.hasNext();) {
-      Map.Entry entry = (Map.Entry) all.next();
+    Map<String, String> sorted = new TreeMap<>();
+    for (Map.Entry<?, ?> entry : configuration) {
       String key = (String) entry.getKey();
       if (!key.startsWith("spark.") || key.startsWith("spark.deltafast.")) {
-        sorted.put(key, entry.getValue());
+        sorted.put(key, (String) entry.getValue());
       }
     }
-    byte[] digest = MessageDigest.getInstance("SHA-256").digest(sorted.toString().getBytes(StandardCharsets.UTF_8));
+    byte[] digest =
+        MessageDigest.getInstance("SHA-256")
+            .digest(sorted.toString().getBytes(StandardCharsets.UTF_8));
     String id = new java.math.BigInteger(1, digest).toString(16);
     synchronized (configurations) {
       if (!configurations.containsKey(id)) {
         configurations.put(id, new Configuration(configuration));
       }
     }
-    return "127.0.0.1:" + server.getLocalPort() + "\n" + new String(secret, StandardCharsets.UTF_8) + "\n" + id;
+    return "127.0.0.1:"
+        + server.getLocalPort()
+        + "\n"
+        + new String(secret, StandardCharsets.UTF_8)
+        + "\n"
+        + id;
   }
 
   /** The folder to which relative paths refer, with scheme and authority. */
@@ -119,6 +144,7 @@ public class DeltafastGateway implements Runnable {
     return files.makeQualified(files.getWorkingDirectory()).toString();
   }
 
+  @Override
   public void run() {
     if (socket != null) {
       serve();
@@ -126,7 +152,7 @@ public class DeltafastGateway implements Runnable {
     }
     while (!server.isClosed()) {
       try {
-        startThread(new DeltafastGateway(this, server.accept()), "deltafast-gateway-connection");
+        startThread(new HadoopGateway(this, server.accept()), "deltafast-gateway-connection");
       } catch (IOException e) {
         // A failed connection does not stop the gateway.
       }
@@ -197,7 +223,8 @@ public class DeltafastGateway implements Runnable {
     scheme = readString();
     authority = readString();
     String first = readString();
-    // The whole request is read before it is executed, so that an error leaves the connection usable.
+    // The whole request is read before it is executed, so that an error leaves the connection
+    // usable.
     String after = operation == 'L' ? readString() : null;
     boolean risk = (operation == 'P' || operation == 'U') && in.readBoolean();
     boolean essential = (operation == 'P' || operation == 'U') && in.readBoolean();
@@ -233,14 +260,29 @@ public class DeltafastGateway implements Runnable {
         throw wrong;
       }
       switch (operation) {
-        case 'L': list(path, after); break;
-        case 'H': head(path); break;
-        case 'G': get(path); break;
-        case 'R': ranges(path, ranges); break;
-        case 'P': put(path, bytes, risk, essential); break;
-        case 'D': delete(path, paths); break;
-        case 'X': removeFolder(path); break;
-        default: throw new IOException("no such request: " + operation);
+        case 'L':
+          list(path, after);
+          break;
+        case 'H':
+          head(path);
+          break;
+        case 'G':
+          get(path);
+          break;
+        case 'R':
+          ranges(path, ranges);
+          break;
+        case 'P':
+          put(path, bytes, risk, essential);
+          break;
+        case 'D':
+          delete(path, paths);
+          break;
+        case 'X':
+          removeFolder(path);
+          break;
+        default:
+          throw new IOException("no such request: " + operation);
       }
     } catch (ConnectionLostException e) {
       throw e;
@@ -250,21 +292,27 @@ public class DeltafastGateway implements Runnable {
   }
 
   /** The connection cannot be used any more. */
-  static class ConnectionLostException extends IOException {
+  static final class ConnectionLostException extends IOException {
+    private static final long serialVersionUID = 1;
+
     ConnectionLostException(Throwable cause) {
       super(cause);
     }
   }
 
   /** The outcome of the request is unknown. */
-  static class OutcomeUnknownException extends IOException {
+  static final class OutcomeUnknownException extends IOException {
+    private static final long serialVersionUID = 1;
+
     OutcomeUnknownException(Throwable cause) {
       super(cause);
     }
   }
 
   private static Throwable unwrapRemote(Throwable error) {
-    return error instanceof RemoteException ? ((RemoteException) error).unwrapRemoteException() : error;
+    return error instanceof RemoteException
+        ? ((RemoteException) error).unwrapRemoteException()
+        : error;
   }
 
   private void writeError(Throwable given) throws IOException {
@@ -275,21 +323,26 @@ public class DeltafastGateway implements Runnable {
     }
     int kind = FAILED;
     String name = error.getClass().getSimpleName();
-    if (error instanceof FileNotFoundException || error instanceof java.nio.file.NoSuchFileException) {
+    if (error instanceof FileNotFoundException
+        || error instanceof java.nio.file.NoSuchFileException) {
       kind = MISSING;
-    } else if (name.equals("AccessControlException") || error instanceof java.nio.file.AccessDeniedException) {
+    } else if (name.equals("AccessControlException")
+        || error instanceof java.nio.file.AccessDeniedException) {
       kind = DENIED;
     } else if (error instanceof EOFException) {
       kind = SHORT;
     } else if (error instanceof UnsupportedOperationException) {
       kind = UNSUPPORTED;
-    } else if (name.equals("UnsupportedFileSystemException") || error instanceof ClassNotFoundException || error instanceof java.net.UnknownHostException) {
+    } else if (name.equals("UnsupportedFileSystemException")
+        || error instanceof ClassNotFoundException
+        || error instanceof java.net.UnknownHostException) {
       kind = WRONG;
     }
     out.writeByte(!isUnknown ? kind : kind == DENIED ? REFUSED : UNKNOWN);
     String message = error.getMessage();
     String line = message == null ? "" : message.trim().split("\n", 2)[0];
-    writeString(message == null ? name : kind == UNSUPPORTED || kind == WRONG ? line : name + ": " + line);
+    writeString(
+        message == null ? name : kind == UNSUPPORTED || kind == WRONG ? line : name + ": " + line);
   }
 
   // --- file systems ------------------------------------------------------------------------------
@@ -299,7 +352,8 @@ public class DeltafastGateway implements Runnable {
       configuration = (Configuration) gateway.configurations.get(id);
     }
     if (configuration == null) {
-      throw new IOException("the driver has forgotten the settings of Hadoop; open the table again");
+      throw new IOException(
+          "the driver has forgotten the settings of Hadoop; open the table again");
     }
     URI uri = new URI(scheme, authority.isEmpty() ? null : authority, "/", null, null);
     FileSystem found;
@@ -316,13 +370,15 @@ public class DeltafastGateway implements Runnable {
       found = FileSystem.get(uri, configuration);
     }
     // Checksum files next to the data files are unknown to other writers.
-    return found instanceof ChecksumFileSystem ? ((ChecksumFileSystem) found).getRawFileSystem() : found;
+    return found instanceof ChecksumFileSystem
+        ? ((ChecksumFileSystem) found).getRawFileSystem()
+        : found;
   }
 
   // --- reading -----------------------------------------------------------------------------------
 
   private void list(Path folder, String after) throws IOException {
-    RemoteIterator found;
+    RemoteIterator<?> found;
     boolean more;
     try {
       found = files.listStatusIterator(folder);
@@ -336,8 +392,13 @@ public class DeltafastGateway implements Runnable {
       while (more) {
         FileStatus status = (FileStatus) found.next();
         String name = status.getPath().getName();
-        boolean link = status.isDirectory() && files instanceof RawLocalFileSystem && Files.isSymbolicLink(file(status.getPath()).toPath());
-        if (name.compareTo(after) > 0 && !link && !status.getPath().toUri().getPath().equals(folder.toUri().getPath())) {
+        boolean link =
+            status.isDirectory()
+                && files instanceof RawLocalFileSystem
+                && Files.isSymbolicLink(file(status.getPath()).toPath());
+        if (name.compareTo(after) > 0
+            && !link
+            && !status.getPath().toUri().getPath().equals(folder.toUri().getPath())) {
           out.writeByte(status.isDirectory() ? 2 : 1);
           writeString(name);
           out.writeLong(status.getLen());
@@ -438,8 +499,8 @@ public class DeltafastGateway implements Runnable {
   // --- writing -----------------------------------------------------------------------------------
 
   /**
-   * The way in which this file system creates a complete file if it does not exist: `rename`, which does not replace; `link`;
-   * `conditional` or `create`, whose files appear when they are closed.
+   * The way in which this file system creates a complete file if it does not exist: `rename`, which
+   * does not replace; `link`; `conditional` or `create`, whose files appear when they are closed.
    */
   private String putMethod(FileSystem files, Path path, boolean risk) throws IOException {
     String scheme = files.getUri().getScheme();
@@ -450,7 +511,11 @@ public class DeltafastGateway implements Runnable {
     if (files instanceof RawLocalFileSystem) {
       return "link";
     }
-    if (files instanceof DistributedFileSystem || files instanceof WebHdfsFileSystem || scheme.startsWith("abfs") || scheme.startsWith("wasb") || scheme.equals("adl")) {
+    if (files instanceof DistributedFileSystem
+        || files instanceof WebHdfsFileSystem
+        || scheme.startsWith("abfs")
+        || scheme.startsWith("wasb")
+        || scheme.equals("adl")) {
       return "rename";
     }
     if (scheme.equals("gs")) {
@@ -462,12 +527,22 @@ public class DeltafastGateway implements Runnable {
     if (risk) {
       return "risk";
     }
-    throw new UnsupportedOperationException("Hadoop's file system for " + scheme + ":// (" + files.getClass().getSimpleName()
-        + ") is not known to make a file only where there is none, so commits are not safe in it; if its rename never replaces a file set spark.deltafast.commit."
-        + scheme + " to rename, if its create without overwrite does that set it to create, and if there is only ever one writer use the option allow_unsafe_rename");
+    throw new UnsupportedOperationException(
+        "Hadoop's file system for "
+            + scheme
+            + ":// ("
+            + files.getClass().getSimpleName()
+            + ") is not known to make a file only where there is none, so commits are not safe in"
+            + " it; if its rename never replaces a file set spark.deltafast.commit."
+            + scheme
+            + " to rename, if its create without overwrite does that set it to create, and if there"
+            + " is only ever one writer use the option allow_unsafe_rename");
   }
 
-  /** The location of a file that is to be created, in the file system of its `viewfs` mount, and the method. */
+  /**
+   * The location of a file that is to be created, in the file system of its `viewfs` mount, and the
+   * method.
+   */
   static class PutTarget {
     final Path path;
     final String method;
@@ -480,7 +555,8 @@ public class DeltafastGateway implements Runnable {
 
   /** Resolves the path of a file that is to be created, and creates its folder. */
   private PutTarget putTarget(Path path, boolean risk) throws IOException {
-    // Unsupported file systems are rejected before a folder is created; behind a mount only afterwards.
+    // Unsupported file systems are rejected before a folder is created; behind a mount only
+    // afterwards.
     String method = files instanceof ViewFileSystem ? null : putMethod(files, path, risk);
     Path resolved = resolveMount(path);
     return new PutTarget(resolved, method == null ? putMethod(files, resolved, risk) : method);
@@ -506,7 +582,8 @@ public class DeltafastGateway implements Runnable {
     String name = (hidden ? "." : "") + path.getName() + "." + UUID.randomUUID() + ".tmp";
     URI uri = path.toUri();
     String folder = path.getParent().toUri().getPath();
-    return new Path(uri.getScheme(), uri.getAuthority(), folder + (folder.endsWith("/") ? "" : "/") + name);
+    return new Path(
+        uri.getScheme(), uri.getAuthority(), folder + (folder.endsWith("/") ? "" : "/") + name);
   }
 
   private void sync(FSDataOutputStream stream, boolean essential) throws IOException {
@@ -516,10 +593,16 @@ public class DeltafastGateway implements Runnable {
   }
 
   /** Gives a file its final name; false if the name exists. */
-  private boolean publish(Path staged, Path path, String method, boolean replace) throws IOException {
+  private boolean publish(Path staged, Path path, String method, boolean replace)
+      throws IOException {
     if (method.equals("link")) {
       if (replace) {
-        Files.move(file(staged).toPath(), file(path).toPath(), new java.nio.file.CopyOption[] {StandardCopyOption.ATOMIC_MOVE, StandardCopyOption.REPLACE_EXISTING});
+        Files.move(
+            file(staged).toPath(),
+            file(path).toPath(),
+            new java.nio.file.CopyOption[] {
+              StandardCopyOption.ATOMIC_MOVE, StandardCopyOption.REPLACE_EXISTING
+            });
         return true;
       }
       try {
@@ -533,7 +616,8 @@ public class DeltafastGateway implements Runnable {
     }
     try {
       if (files instanceof DistributedFileSystem || files instanceof WebHdfsFileSystem) {
-        Options.Rename[] options = new Options.Rename[] {replace ? Options.Rename.OVERWRITE : Options.Rename.NONE};
+        Options.Rename[] options =
+            new Options.Rename[] {replace ? Options.Rename.OVERWRITE : Options.Rename.NONE};
         if (files instanceof DistributedFileSystem) {
           ((DistributedFileSystem) files).rename(staged, path, options);
         } else {
@@ -622,7 +706,8 @@ public class DeltafastGateway implements Runnable {
       stream.write(bytes);
       stream.close();
     } catch (IOException e) {
-      if (e instanceof FileAlreadyExistsException || e.getClass().getSimpleName().equals("RemoteFileChangedException")) {
+      if (e instanceof FileAlreadyExistsException
+          || e.getClass().getSimpleName().equals("RemoteFileChangedException")) {
         return false;
       }
       throw new OutcomeUnknownException(e);
@@ -631,14 +716,19 @@ public class DeltafastGateway implements Runnable {
   }
 
   private FSDataOutputStream createConditionally(Path path) throws IOException {
-    FSDataOutputStreamBuilder builder = files.createFile(path);
+    FSDataOutputStreamBuilder<?, ?> builder = files.createFile(path);
     builder.must(CONDITIONAL, true);
     builder.recursive();
-    return (FSDataOutputStream) builder.build();
+    Object stream = builder.build();
+    return (FSDataOutputStream) stream;
   }
 
-  /** Reads blocks until an empty one, which ends the file, or a length of -1 or the end of the connection, which abort it. */
-  private void upload(Path given, boolean risk, boolean essential, Throwable wrong) throws IOException {
+  /**
+   * Reads blocks until an empty one, which ends the file, or a length of -1 or the end of the
+   * connection, which abort it.
+   */
+  private void upload(Path given, boolean risk, boolean essential, Throwable wrong)
+      throws IOException {
     FSDataOutputStream stream = null;
     Path path = given, staged = null;
     String method = null;
@@ -650,7 +740,8 @@ public class DeltafastGateway implements Runnable {
           PutTarget target = putTarget(given, risk || !essential);
           path = target.path;
           method = target.method;
-          boolean direct = method.equals("create") || method.equals("conditional") || method.equals("risk");
+          boolean direct =
+              method.equals("create") || method.equals("conditional") || method.equals("risk");
           staged = direct ? path : temporaryPath(path, !essential);
           stream = files.create(staged, !essential);
         } catch (Throwable e) {
@@ -732,7 +823,9 @@ public class DeltafastGateway implements Runnable {
       return;
     }
     File top = file(root);
-    for (File folder = file(path).getParentFile(); folder != null && !folder.equals(top); folder = folder.getParentFile()) {
+    for (File folder = file(path).getParentFile();
+        folder != null && !folder.equals(top);
+        folder = folder.getParentFile()) {
       if (Files.isSymbolicLink(folder.toPath())) {
         throw new IOException("a folder on its way is a link, which is not followed");
       }

@@ -1,0 +1,159 @@
+package io.deltafast.spark;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.function.Supplier;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.FileSourceConstantMetadataStructField$;
+import org.apache.spark.sql.catalyst.expressions.FileSourceGeneratedMetadataStructField$;
+import org.apache.spark.sql.execution.datasources.FileFormat;
+import org.apache.spark.sql.execution.datasources.FileFormat$;
+import org.apache.spark.sql.execution.datasources.PartitionedFile;
+import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat;
+import org.apache.spark.sql.sources.Filter;
+import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.sql.types.StructField;
+import org.apache.spark.sql.types.StructType;
+import scala.Function1;
+import scala.collection.Iterator;
+import scala.collection.immutable.Map;
+import scala.collection.immutable.Seq;
+import scala.jdk.javaapi.CollectionConverters;
+
+/**
+ * Spark's Parquet reader, extended to skip the rows that a file's deletion vector deletes. It runs
+ * on the executors.
+ *
+ * <p>The constants of a file come with it, from `DeltaFileIndex`: `deltafast.deleted`, a broadcast
+ * of bitmaps (a bit for each deleted row, by its position in the file), `deltafast.number`, the
+ * number of the file's bitmap, and `deltafast.rows`, the number of rows that are not deleted; for
+ * tables with row tracking also `base_row_id` and `default_row_commit_version`. A file is not
+ * opened if no column of it is read.
+ */
+public final class ParquetFormat extends ParquetFileFormat implements Supplier<FileFormat> {
+  private static final long serialVersionUID = 1;
+  private final boolean hasVectors;
+  private final String ids;
+  private final String versions;
+  private final boolean isCompleted;
+
+  /**
+   * `ids` and `versions`: the columns that materialize row ids and commit versions; empty without
+   * row tracking.
+   */
+  public ParquetFormat(boolean hasVectors, String ids, String versions) {
+    this(hasVectors, ids, versions, false);
+  }
+
+  private ParquetFormat(boolean hasVectors, String ids, String versions, boolean isCompleted) {
+    this.hasVectors = hasVectors;
+    this.ids = ids;
+    this.versions = versions;
+    this.isCompleted = isCompleted;
+  }
+
+  /**
+   * The same format for a plan that completes row ids and commit versions; null if this is that
+   * format.
+   */
+  @Override
+  public FileFormat get() {
+    return isCompleted ? null : new ParquetFormat(hasVectors, ids, versions, true);
+  }
+
+  /**
+   * With row tracking also its metadata columns, as in delta-spark; `RowTrackingRule` completes
+   * their values.
+   */
+  @Override
+  public Seq<StructField> metadataSchemaFields() {
+    List<StructField> fields =
+        new ArrayList<>(CollectionConverters.asJava(super.metadataSchemaFields()));
+    if (!ids.isEmpty()) {
+      fields.add(
+          FileSourceGeneratedMetadataStructField$.MODULE$.apply(
+              "row_id", ids, DataTypes.LongType, true));
+      fields.add(
+          FileSourceConstantMetadataStructField$.MODULE$.apply(
+              "base_row_id", DataTypes.LongType, true));
+      fields.add(
+          FileSourceConstantMetadataStructField$.MODULE$.apply(
+              "default_row_commit_version", DataTypes.LongType, true));
+      fields.add(
+          FileSourceGeneratedMetadataStructField$.MODULE$.apply(
+              "row_commit_version", versions, DataTypes.LongType, true));
+    }
+    return SparkInternals.seqOf(fields);
+  }
+
+  /** Only if rows can be moved within the column vectors of all types. */
+  @Override
+  public boolean supportBatch(SparkSession session, StructType schema) {
+    return super.supportBatch(session, schema) && (!hasVectors || RowMover.isMovable(schema));
+  }
+
+  @Override
+  public Function1<PartitionedFile, Iterator<InternalRow>> buildReaderWithPartitionValues(
+      SparkSession session,
+      StructType data,
+      StructType partition,
+      StructType required,
+      Seq<Filter> filters,
+      Map<String, String> options,
+      Configuration configuration) {
+    checkCompleted(data, required);
+    Function1<PartitionedFile, Iterator<InternalRow>> plain =
+        super.buildReaderWithPartitionValues(
+            session, data, partition, required, filters, options, new Configuration(configuration));
+    String batchOption = FileFormat$.MODULE$.OPTION_RETURNING_BATCH();
+    boolean batches = options.contains(batchOption) && "true".equals(options.apply(batchOption));
+    boolean countsOnly = required.length() == 0 && filters.isEmpty();
+    if (!hasVectors) {
+      return countsOnly
+          ? SparkInternals.fileReader(
+              new FileReader(plain, null, 0, required, partition, batches, true, true))
+          : plain;
+    }
+    // Spark's readers provide the row's position in the file, also if they skip row groups and
+    // pages; but they box it.
+    String position = ParquetFileFormat.ROW_INDEX_TEMPORARY_COLUMN_NAME();
+    StructType withPosition =
+        required.getFieldIndex(position).isEmpty()
+            ? required.add(position, DataTypes.LongType)
+            : required;
+    Function1<PartitionedFile, Iterator<InternalRow>> positioned =
+        super.buildReaderWithPartitionValues(
+            session,
+            data,
+            partition,
+            withPosition,
+            filters,
+            options,
+            new Configuration(configuration));
+    return SparkInternals.fileReader(
+        new FileReader(
+            plain,
+            positioned,
+            withPosition.fieldIndex(position),
+            required,
+            partition,
+            batches,
+            countsOnly,
+            filters.isEmpty()));
+  }
+
+  /** Rejects row ids and commit versions that no rule completes: they would silently be null. */
+  private void checkCompleted(StructType data, StructType required) {
+    for (String column : new String[] {ids, versions}) {
+      boolean isRequired =
+          !required.getFieldIndex(column).isEmpty() && data.getFieldIndex(column).isEmpty();
+      if (isRequired && !isCompleted) {
+        throw new IllegalStateException(
+            "this session cannot return row_id and row_commit_version of _metadata yet: read any"
+                + " table that tracks rows with deltafast in it first");
+      }
+    }
+  }
+}

@@ -1,0 +1,174 @@
+"""The calls into deltafast's Java classes, and the interfaces through which Java calls Python."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol, cast
+
+from deltafast.spark._session.java_library import add_service, array, call_static, load
+
+if TYPE_CHECKING:
+    from deltafast.spark._session.java_library import JavaSession
+
+__all__ = [
+    "FAILED",
+    "UNCHANGED",
+    "FilePlanner",
+    "FormatHandler",
+    "add_row_count_rule",
+    "add_row_format_rule",
+    "add_row_tracking_rule",
+    "delta_provider",
+    "file_index",
+    "frame_of_stream",
+    "hadoop_gateway",
+    "parquet_format",
+    "set_handler",
+    "set_planner",
+]
+
+#: Results of `FilePlanner.newerVersion` that are not versions.
+UNCHANGED, FAILED = -1, -2
+_FORMATS = "org.apache.spark.sql.sources.DataSourceRegister"
+
+
+class FilePlanner:
+    """Selects the files of a query, as the Java interface of this name describes; this one knows of no files."""
+
+    def matchingFiles(self, filters: str) -> str:  # noqa: ARG002, N802 - Java calls it
+        """Return a character for each listed file, `0` if it cannot match filters; empty if that is unknown."""
+        return ""
+
+    def removedFiles(self) -> str:  # noqa: N802 - Java calls it
+        """Return a character for each listed file, `0` if no newer version has removed it; empty if none has."""
+        return ""
+
+    def listFiles(self, filters: str) -> str | None:  # noqa: ARG002, N802 - Java calls it
+        """Spill the files that can match filters; return the path, or None if that failed."""
+        return None
+
+    def rowCount(self) -> int:  # noqa: N802 - Java calls it
+        """Return the number of rows of all files; -1 if unknown."""
+        return -1
+
+    def newerVersion(self, execution: str) -> int:  # noqa: ARG002, N802 - Java calls it
+        """Update to the newest version, once for each execution; return its number, `UNCHANGED` or `FAILED`."""
+        return UNCHANGED
+
+    def newerFiles(self) -> str:  # noqa: N802 - Java calls it
+        """Return the path of the spilled files of the newer version; empty if it lists none."""
+        return ""
+
+    def newerVectors(self) -> str:  # noqa: N802 - Java calls it
+        """Return the path of the spilled deletion vectors of the newer version; empty if it has none."""
+        return ""
+
+    def newerSize(self) -> int:  # noqa: N802 - Java calls it
+        """Return the bytes of the files of the newer version."""
+        return 0
+
+    def failure(self) -> str:
+        """Return why the last call failed."""
+        return ""
+
+
+class FormatHandler(Protocol):
+    """Reads and writes for the format `delta`; `FormatHandler.java` documents the methods."""
+
+    def read(self, session: Any, options: Any, failure: Any) -> Any: ...
+    def write(self, session: Any, options: Any, mode: Any, rows: Any, failure: Any) -> None: ...
+
+
+class _Interface:
+    """The Java interface that an object implements, as py4j expects it in its attribute `Java`."""
+
+    def __init__(self, package: str, name: str) -> None:
+        self.implements = [f"{package}.{name}"]
+
+
+def file_index(
+    session: JavaSession, root: str, version: int, partition: Any, files: str, size: int, vectors: str
+) -> Any:
+    """Return a file index.
+
+    Args:
+        session: A session.
+        root: The location of the table.
+        version: Its version.
+        partition: The schema of the constants of the files.
+        files: A file with the list of the files as an Arrow stream; empty to list them for each query.
+        size: Their bytes.
+        vectors: A file with the deletion vectors as an Arrow stream; empty if there are none.
+    """
+    spark = session.spark
+    configuration = spark._jsparkSession.sessionState().newHadoopConf()
+    context = spark._sc._jsc.sc()
+    return _new(session, "DeltaFileIndex", root, version, partition, files, size, configuration, vectors, context)
+
+
+def set_planner(session: JavaSession, index: Any, planner: FilePlanner, *, follows: bool) -> None:
+    """Set the planner of a file index; `follows` makes each query read the newest version."""
+    index.setPlanner(_implementing(session, index, planner, "FilePlanner"), follows)
+
+
+def frame_of_stream(session: JavaSession, schema: Any, file: str) -> Any:
+    """Return a small table, an Arrow stream in a file, as a Java frame whose rows are in the plan."""
+    return call_static(session, load(session, "ArrowRows"), "frame", session.spark._jsparkSession, schema, file)
+
+
+def parquet_format(session: JavaSession, kind: Any, has_vectors: bool, row_ids: str, commit_versions: str) -> Any:
+    """Return the reader of Parquet files that skips deleted rows.
+
+    Args:
+        session: A session.
+        kind: The class `ParquetFormat`.
+        has_vectors: Whether some files have deletion vectors.
+        row_ids: The column with materialized row ids; empty without row tracking.
+        commit_versions: The column with materialized commit versions; empty without row tracking.
+    """
+    return kind.getConstructors()[0].newInstance(array(session, has_vectors, row_ids, commit_versions))
+
+
+def add_row_count_rule(session: JavaSession) -> None:
+    """Add the optimizer rule that takes a table's row count from the log."""
+    call_static(session, load(session, "RowCountRule"), "addRule", session.spark._jsparkSession)
+
+
+def add_row_format_rule(session: JavaSession) -> None:
+    """Add the optimizer rule that makes whole rows column by column."""
+    call_static(session, load(session, "RowFormat"), "addRule", session.spark._jsparkSession)
+
+
+def add_row_tracking_rule(session: JavaSession) -> None:
+    """Add the optimizer rule that completes row ids and commit versions in `_metadata`."""
+    call_static(session, load(session, "RowTrackingRule"), "addRule", session.spark._jsparkSession)
+
+
+def delta_provider(session: JavaSession) -> Any:
+    """Return the format `delta`, which the session finds from now on."""
+    provider = _new(session, "DeltaProvider")
+    add_service(session, provider.getClass(), _FORMATS)
+    return provider
+
+
+def set_handler(session: JavaSession, provider: Any, handler: FormatHandler) -> None:
+    """Set the object that reads and writes for the format `delta`."""
+    provider.setHandler(_implementing(session, provider, handler, "FormatHandler"))
+
+
+def hadoop_gateway(session: JavaSession) -> Any:
+    """Start a gateway to Hadoop's file systems."""
+    kind = load(session, "HadoopGateway")
+    return call_static(session, kind, "start", kind.getClassLoader())
+
+
+def _implementing(session: JavaSession, caller: Any, implementation: Any, interface: str) -> Any:
+    """Prepare an object for calls from Java."""
+    from pyspark import java_gateway
+
+    cast("Any", java_gateway).ensure_callback_server_started(session.spark._sc._gateway)
+    implementation.Java = _Interface(str(caller.getClass().getPackageName()), interface)
+    return implementation
+
+
+def _new(session: JavaSession, name: str, *arguments: Any) -> Any:
+    return load(session, name).getConstructors()[0].newInstance(array(session, *arguments))
