@@ -180,7 +180,7 @@ def _names_delta(spark: Any) -> bool:
 
 
 def _enable(spark: Any) -> None:
-    from deltafast.spark._delta.builder import enable_once
+    from deltafast.spark._enable.enable import enable_once
 
     enable_once(spark)
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from deltafast.exceptions import InvalidArgumentError
+from deltafast.exceptions import InvalidArgumentError, warn
 from deltafast.spark import exceptions
 from deltafast.spark._enable.dataframe_writer import note_of
 from deltafast.spark._enable.provider import (
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
     from deltafast.spark._enable.connect import ConnectProvider
 
-__all__ = ["disable", "enable", "is_enabled"]
+__all__ = ["disable", "enable", "enable_once"]
 
 #: delta-spark's package, and the files that provide it here.
 _PACKAGE: Final = "delta"
@@ -249,9 +249,28 @@ def _is_ours(package: ModuleType | ModuleSpec) -> bool:
 _now: _Enabled | None = None
 
 
-def is_enabled(spark: Any) -> bool:
-    """Return whether `enable` holds for a session."""
-    return _now is not None and _now.belongs_to(spark)
+#: Held while a session is enabled, which creates sessions itself.
+_ENABLING: Final = threading.RLock()
+_STATE: Final = {"is enabling": False}
+
+
+def enable_once(spark: Any) -> None:
+    """Call `enable` for a session that is not enabled yet; a warning reports that Delta's own jar is in it."""
+    with _ENABLING:
+        if _STATE["is enabling"] or (_now is not None and _now.belongs_to(spark)):
+            return
+        session = Session(spark)
+        if not session.is_connect and known_to_delta(session):
+            warn(
+                "Delta's own jar is in this session and implements the format `delta`: remove it from spark.jars and "
+                "--packages to use deltafast"
+            )
+            return
+        _STATE["is enabling"] = True
+        try:
+            enable(spark)
+        finally:
+            _STATE["is enabling"] = False
 
 
 def enable(spark: Any) -> None:
