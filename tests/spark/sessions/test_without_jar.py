@@ -189,12 +189,12 @@ def test_overwriting_a_table_with_rows_read_from_it(spark, folder):
 
 def test_fallback_where_spark_refuses_the_file_index(spark, folder):
     write_deltalake(folder, pa.table({"id": [6, 7, 8, 9]}))
-    whole = file_index._index
+    whole = file_index._load_index
 
     def broken(_: object) -> None:
         raise file_index.IndexUnavailableError("no Janino here")
 
-    file_index._index = broken
+    file_index._load_index = broken
     try:
         with warnings.catch_warnings(record=True) as heard:
             warnings.simplefilter("always")
@@ -203,7 +203,7 @@ def test_fallback_where_spark_refuses_the_file_index(spark, folder):
             isinstance(warning.message, DeltaWarning) and "explicit paths" in str(warning.message) for warning in heard
         )
     finally:
-        file_index._index = whole
+        file_index._load_index = whole
 
 
 def test_files_of_a_large_table_cross_to_java_as_one_block(spark, folder):
