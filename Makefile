@@ -5,6 +5,8 @@ VENV := .venv
 PY := $(VENV)/bin/python
 INSTALL := $(VENV)/bin/uv pip install --quiet --python $(PY)
 FEATURES := s3,azure,gcs,http
+JAR := python/deltafast/spark/jars/deltafast-spark.jar
+JAVA := $(shell find java/src/main -name '*.java' 2>/dev/null) dev/build_jar.py dev/java_tools.py Cargo.toml
 RUST := $(shell find src crates -name '*.rs' 2>/dev/null) Cargo.toml Cargo.lock
 SOURCES := python tests benches dev examples
 CACHE ?= .bench
@@ -15,7 +17,7 @@ PYTEST := $(PY) -m pytest -n 2 --dist worksteal
 CORE := -m "not spark and not proof" --ignore tests/spark
 
 .DEFAULT_GOAL := check
-.PHONY: help demo test test-core test-full check fast bench stages crash fuzz miri wheel build release rust-test clean
+.PHONY: help demo test test-core test-full check fast bench stages crash fuzz miri wheel build build-jar release rust-test clean
 
 help: ## Show these lines
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -92,7 +94,7 @@ miri: ## Run the tests of modules with unsafe code in Miri, with and without AVX
 		cargo +nightly miri test --target-dir target/miri-avx2 --lib -- pq::decode::bit_unpack pq::decode::rle
 
 # The core tier runs against the installed wheel: nothing of the source tree is on the path but the tests.
-wheel: $(VENV)/.wheel ## Build the wheel that is published, test it where there is nothing else, state its size
+wheel: $(VENV)/.wheel $(JAR) ## Build the wheel that is published, test it where there is nothing else, state its size
 	rm -rf dist
 	PATH="$(abspath $(VENV))/bin:$$PATH" maturin build --profile wheel --zig --compatibility manylinux_2_28 --out dist
 	$(PY) -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist ./compat
@@ -104,6 +106,8 @@ wheel: $(VENV)/.wheel ## Build the wheel that is published, test it where there 
 	@ls -l dist/deltafast-*.whl | awk '{printf "%s %.1f MB\n", $$NF, $$5 / 1e6}'
 
 build: $(VENV)/.built
+
+build-jar: $(JAR) ## Build the jar that using Spark needs; installs a JDK and PySpark
 
 release: $(VENV)/.released ## Build with the optimisation of the published wheel, all but link-time
 
@@ -127,15 +131,22 @@ $(VENV)/.released: $(VENV)/.made $(RUST) pyproject.toml
 		{ cat $(VENV)/build.log; exit 1; }
 	@rm -f $(VENV)/.built; touch $@
 
+# PySpark's jars are what the Java sources are compiled against.
+$(VENV)/.java: $(VENV)/.made pyproject.toml
+	dev/java
+	$(INSTALL) --group spark
+	touch $@
+
+$(JAR): $(VENV)/.java $(JAVA)
+	$(PY) dev/build_jar.py
+
 $(VENV)/.core: $(VENV)/.made pyproject.toml
 	dev/npm
 	dev/strace
 	$(INSTALL) --group test
 	touch $@
 
-$(VENV)/.test: $(VENV)/.core pyproject.toml
-	dev/java
-	$(INSTALL) --group spark
+$(VENV)/.test: $(VENV)/.core $(VENV)/.java pyproject.toml | $(JAR)
 	rm -rf $(VENV)/spark-4.3
 	$(INSTALL) --target $(VENV)/spark-4.3 --group spark43
 	touch $@
@@ -144,9 +155,8 @@ $(VENV)/.dev: $(VENV)/.core pyproject.toml
 	$(INSTALL) --group checks
 	touch $@
 
-$(VENV)/.bench: $(VENV)/.made pyproject.toml
-	dev/java
-	$(INSTALL) --group bench --group spark
+$(VENV)/.bench: $(VENV)/.java pyproject.toml | $(JAR)
+	$(INSTALL) --group bench
 	touch $@
 
 $(VENV)/.wheel: $(VENV)/.made pyproject.toml
@@ -154,4 +164,4 @@ $(VENV)/.wheel: $(VENV)/.made pyproject.toml
 	touch $@
 
 clean: ## Remove the environment and everything built or generated
-	rm -rf $(VENV) dist target $(CACHE)
+	rm -rf $(VENV) dist target $(CACHE) $(dir $(JAR))

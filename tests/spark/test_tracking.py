@@ -9,6 +9,7 @@ from pyspark.errors import AnalysisException
 
 import deltafast.spark
 from deltafast import DeltaTable
+from deltafast.exceptions import DeltaWarning
 from deltafast.spark._scan import file_index
 from deltafast.spark._session import java_library
 
@@ -92,6 +93,7 @@ def test_other_tables_have_none(spark, tmp_path, tracked, monkeypatch):
     def refused(_: Any) -> None:
         raise java_library.UnavailableError("not here")
 
+    monkeypatch.setattr(file_index, "_REPORTED", set())
     monkeypatch.setattr(file_index, "add_row_tracking_rule", refused)
     with pytest.warns(DeltaWarning, match=r"\(not here\); _metadata has no row_id and row_commit_version"):
         frame = deltafast.spark.read(spark, tracked)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pathlib
+import subprocess
+import sys
 import warnings
 from typing import Any
 
@@ -26,6 +28,7 @@ pytestmark = [
 ]
 
 ROWS = 24_000
+BUILD = pathlib.Path(__file__).parents[2] / "dev" / "build_jar.py"
 
 #: Columns of every type; some values are few, so that files have dictionaries, some are null.
 COLUMNS = (
@@ -354,7 +357,9 @@ def test_a_missing_jar_says_how_to_build_it(spark, types, tmp_path, monkeypatch)
     monkeypatch.setattr(java_library, "_LOADED", {})
     java_library._library.cache_clear()
     try:
-        with pytest.raises(InvalidArgumentError, match=r"deltafast-spark\.jar is missing: .*`make build-jar` builds it"):
+        with pytest.raises(
+            InvalidArgumentError, match=r"deltafast-spark\.jar is missing: .*`make build-jar` builds it"
+        ):
             deltafast.spark.read(spark, types)
     finally:
         java_library._library.cache_clear()
