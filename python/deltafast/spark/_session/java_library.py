@@ -233,7 +233,8 @@ def _warn_of(session: JavaSession, failure: str) -> None:
 
 def _compiled(session: JavaSession, library: _Library, name: str) -> Any:
     """Compile a class, and those that it uses, in the driver."""
-    package = f"{library.package}_janino"
+    # A package of its own for each class: Janino cannot derive classes from those that it has compiled before.
+    package = f"{library.package}_janino_{name.lower()}"
     found = _found(session, f"{package}.{name}")
     if found is not None:
         return found
