@@ -1,8 +1,8 @@
 //! Hadoop's file systems (HDFS, and every other one with a Java class), through the JVM of a Spark
 //! driver.
 //!
-//! The server is `python/deltafast/spark/gateway.java`, which listens on the loopback interface: a
-//! connection sends a secret, then carries one request after another. Idle connections are kept;
+//! The server is `HadoopGateway` in `java/`, which listens on the loopback interface: a connection
+//! sends a secret, then carries one request after another. Idle connections are kept;
 //! each request has a connection of its own, so many can be in flight at once. Numbers are
 //! big-endian; strings and blocks are prefixed with their length.
 

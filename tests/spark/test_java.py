@@ -41,6 +41,6 @@ def test_junit(reports, name, record_property):
 
 
 def test_sources_have_the_format_of_google_java_format():
-    command = [sys.executable, str(ROOT / "dev/format_java.py"), "--check"]
-    ran = subprocess.run(command, check=False, capture_output=True, text=True)
+    run = [sys.executable, str(ROOT / "dev/format_java.py"), "--check"]
+    ran = subprocess.run(run, check=False, capture_output=True, text=True)
     assert ran.returncode == 0, ran.stdout + ran.stderr

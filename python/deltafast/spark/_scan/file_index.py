@@ -265,7 +265,7 @@ def _load_index(session: Session) -> None:
         raise IndexUnavailableError(message) from error
 
 
-#: What is not used in a Java virtual machine, so that it is reported once.
+#: The missing features of each Java virtual machine that were reported already.
 _REPORTED: set[tuple[Any, str]] = set()
 
 
