@@ -46,7 +46,7 @@ def last_actions(folder: str, kind: str) -> list[dict]:
     return [action[kind] for action in map(json.loads, newest.read_text().splitlines()) if kind in action]
 
 
-@pytest.fixture(params=["delta-spark", "deltafast"])
+@pytest.fixture(params=[pytest.param("delta-spark", marks=pytest.mark.proof), "deltafast"])
 def engine(request: pytest.FixtureRequest, spark):
     """Give `write(frame, folder, mode, **options)` and `sql(text)` of both implementations."""
 

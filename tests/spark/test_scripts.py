@@ -20,6 +20,8 @@ pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 ROOT = pathlib.Path(__file__).parents[2]
 SCRIPTS = pathlib.Path(__file__).parent / "scripts"
 EXTENSION, CATALOG = "io.delta.sql.DeltaSparkSessionExtension", "org.apache.spark.sql.delta.catalog.DeltaCatalog"
+#: The scripts that are run each time; the others belong to the proof tier.
+USUAL = ("quickstart", "sessions", "without_delta")
 CONFS = [
     "--conf",
     f"spark.sql.extensions={EXTENSION}",
@@ -73,7 +75,12 @@ def run(environment: pathlib.Path, folder: pathlib.Path, command: list[object], 
 
 
 @pytest.mark.parametrize(
-    "script", sorted(file for file in SCRIPTS.glob("*.py") if file.stem != "submitted"), ids=lambda file: file.stem
+    "script",
+    [
+        pytest.param(file, id=file.stem, marks=[] if file.stem in USUAL else pytest.mark.proof)
+        for file in sorted(SCRIPTS.glob("*.py"))
+        if file.stem != "submitted"
+    ],
 )
 def test_a_script_runs_unchanged(environment, tmp_path, script):
     printed = run(environment, tmp_path / "empty", [environment / "python", script, tmp_path])
@@ -89,6 +96,7 @@ def test_spark_submit_runs_a_script_unchanged(environment, tmp_path):
     assert "ClassNotFoundException" not in printed
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("way", ["defaults", "variable"])
 def test_settings_are_outside_of_the_script(environment, tmp_path, way):
     command = [environment / "python", SCRIPTS / "submitted.py", tmp_path]

@@ -1,4 +1,4 @@
-"""Delta tables through PySpark, without Delta's jar: the core plans and commits, Spark's reader and writer move the data.
+"""Delta tables through PySpark, without Delta's jar: the core plans and commits, Spark reads and writes the data.
 
     >>> import deltafast.spark
     >>> frame = deltafast.spark.read(spark, "/data/events")                        # doctest: +SKIP
