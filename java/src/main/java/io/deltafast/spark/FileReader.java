@@ -17,8 +17,13 @@ import scala.runtime.AbstractFunction1;
 /** Reads a file. */
 final class FileReader extends AbstractFunction1<Object, Object> implements Serializable {
   private static final long serialVersionUID = 1;
+
+  @SuppressWarnings("serial") // Spark's are serializable.
   private final Function1<PartitionedFile, ?> plain;
+
+  @SuppressWarnings("serial") // Spark's are serializable.
   private final Function1<PartitionedFile, ?> positioned;
+
   private final int position;
   private final StructType required;
   private final StructType partition;

@@ -33,6 +33,8 @@ import scala.collection.immutable.Seq;
 public final class RowFormat
     implements FileFormat, DataSourceRegister, Supplier<FileFormat>, Serializable {
   private static final long serialVersionUID = 1;
+
+  @SuppressWarnings("serial") // Spark's are serializable.
   private final FileFormat format;
 
   public RowFormat(FileFormat format) {

@@ -11,7 +11,10 @@ import scala.runtime.AbstractFunction1;
 /** Reads a file. */
 final class RowReader extends AbstractFunction1<Object, Object> implements Serializable {
   private static final long serialVersionUID = 1;
+
+  @SuppressWarnings("serial") // Spark's are serializable.
   private final Function1<PartitionedFile, ?> reader;
+
   private final StructType schema;
 
   /** `schema` of the rows that `reader` returns; null if it returns batches. */
