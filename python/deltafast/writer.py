@@ -126,7 +126,7 @@ def write_deltalake(
         "schema_mode": _checked("schema_mode", schema_mode, (None, "merge", "overwrite")),
         "has_predicate": predicate is not None,
         "dynamic_partitions": partition_overwrite_mode == "dynamic",
-        "keys": _keys(replace_using, replace_on),
+        "keys": replace_keys(replace_using, replace_on),
         "encoding": encoding(writer_properties, zone, target_file_size),
         "commit_options": commit_options(commit_properties, post_commithook_properties),
     }
@@ -212,7 +212,8 @@ def run_write(
         table.move(done.snapshot)
 
 
-def _keys(replace_using: Sequence[str] | str | None, replace_on: str | None) -> list[ReplaceKey]:
+def replace_keys(replace_using: Sequence[str] | str | None, replace_on: str | None) -> list[ReplaceKey]:
+    """Return the columns by which rows are replaced, for the core."""
     from deltafast._expr.constraints import bind_keys
 
     if replace_using is not None and replace_on is not None:

@@ -56,7 +56,9 @@ def _reader_load(before: Any) -> Any:
         if known is not None and "path" in known:
             # Spark would report an error of the data source with a traceback.
             place = place_of(Session(reader._spark), str(known["path"]))
-            DeltaTable(place.uri, storage_options=place.options or None)
+            given = place.options or None
+            if not DeltaTable.is_deltatable(place.uri, given):
+                DeltaTable(place.uri, storage_options=given)  # raises the error that names the reason
         if known is not None and note.schema is not None and note.format is not None:
             with_given_schema(read_frame(reader._spark, {"path": known.get("path", "")}), note)
         return before(reader, path)

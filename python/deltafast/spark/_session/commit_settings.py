@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from deltafast.exceptions import InvalidArgumentError, TableNotFoundError
+from deltafast.exceptions import InvalidArgumentError
 from deltafast.transaction import CommitProperties, PostCommitHookProperties, Transaction
 
 if TYPE_CHECKING:
@@ -81,10 +81,7 @@ class CommitSettings:
         """
         if self.transaction is None:
             return False
-        try:
-            known = last_version(self.transaction.app_id)
-        except TableNotFoundError:
-            return False
+        known = last_version(self.transaction.app_id)
         return known is not None and known >= self.transaction.version
 
     def end(self) -> None:
@@ -107,7 +104,9 @@ def _transaction(app_id: Any, version: Any, names: str) -> Transaction | None:
 
 def _hooks(session: Session) -> PostCommitHookProperties | None:
     """Return the maintenance after a commit as far as the session determines it."""
-    found = session.settings(_COMPACTION)
+    # One by one: listing all settings of the session takes a call of Java for each.
+    names = ("enabled", "minNumFiles", "maxFileSize", "minFileSize")
+    found = {name: value for name in names if (value := session.conf(_COMPACTION + name)) is not None}
     if not found:
         return None
     hooks = PostCommitHookProperties()

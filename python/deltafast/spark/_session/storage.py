@@ -66,22 +66,18 @@ class Place(NamedTuple):
 
 def is_done(place: Place, app_id: str, version: int) -> bool:
     """Return whether the table has committed that version of an application, or a later one."""
-    try:
-        known = transaction_version(place, app_id)
-    except TableNotFoundError:
-        return False
+    known = transaction_version(place, app_id)
     return known is not None and known >= version
 
 
 def transaction_version(place: Place, app_id: str) -> int | None:
-    """Return the last version that an application has recorded in the table, or None.
-
-    Raises:
-        TableNotFoundError: There is no table.
-    """
+    """Return the last version that an application has recorded in the table; None if there is no such version."""
     from deltafast.table import DeltaTable
 
-    return DeltaTable(place.uri, storage_options=place.options or None).transaction_version(app_id)
+    try:
+        return DeltaTable(place.uri, storage_options=place.options or None).transaction_version(app_id)
+    except TableNotFoundError:
+        return None
 
 
 def place_of(

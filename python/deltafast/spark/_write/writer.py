@@ -399,9 +399,9 @@ def _given(session: Session, options: Mapping[str, Any] | None) -> dict[str, Any
 
 def _keys(frame: Any, given: Mapping[str, Any]) -> list[ReplaceKey]:
     """Return the columns by which rows are replaced, from the options `replaceUsing` and `replaceOn`."""
-    from deltafast._expr.constraints import bind_keys
     from deltafast._sql.expressions import plain
     from deltafast._sql.tree import Expression
+    from deltafast.writer import replace_keys
 
     using, condition, alias = (given.get(key) for key in ("replaceusing", "replaceon", "targetalias"))
     if using is not None and condition is not None:
@@ -415,14 +415,14 @@ def _keys(frame: Any, given: Mapping[str, Any]) -> list[ReplaceKey]:
         if not all(columns):
             message = f"replaceUsing takes names of columns, separated by commas, not {str(using)!r:.100}"
             raise InvalidArgumentError(message)
-        return [{"target": name, "source": name, "null_safe": False} for name in columns]
+        return replace_keys(columns, None)
     if condition is None:
         return []
     sides = {(str(alias or "target").lower(),): "target"}
     source = frame_alias(frame)
     if source is not None:
         sides[(source.lower(),)] = "source"
-    return bind_keys(plain(Expression(str(condition), 0), (), sides))
+    return replace_keys(None, plain(Expression(str(condition), 0), (), sides))
 
 
 def _schema_mode(given: dict[str, Any]) -> SchemaMode | None:
