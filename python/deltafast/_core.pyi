@@ -280,6 +280,16 @@ class Snapshot:
         as_opened: bool = False,
     ) -> ArrowStream:
         """Read row changes; mapped columns are named as in the last version, unless `as_opened`."""
+    def change_files(self, starting_version: int, ending_version: int) -> ArrowStream:
+        """List the files that hold the changes of some versions, for readers that open them themselves.
+
+        Returns:
+            `path` utf8 (as in the log), `size_bytes` int64, `modification_time` int64 (milliseconds since the epoch),
+            `num_rows` int64 (of changes; null if the log lacks it), `excluded` list<int64> (a bit for each row that is
+            not a change, the lowest first; null if all rows are changes), `change_type` utf8 (null if the file has the
+            column `_change_type`), `commit_version` int64, `commit_timestamp` timestamp[us, UTC], `partition` struct
+            by logical column.
+        """
     def cdf_range(
         self,
         starting_version: int | None = None,

@@ -487,6 +487,24 @@ impl PySnapshot {
         })
     }
 
+    fn change_files(
+        &self,
+        py: Python<'_>,
+        starting_version: i64,
+        ending_version: i64,
+    ) -> PyResult<ArrowStream> {
+        self.stream(py, move |core, cancel| {
+            let request = ChangeRequest {
+                starting_version: Some(starting_version),
+                ending_version: Some(ending_version),
+                as_opened: true,
+                cancel: cancel.clone(),
+                ..ChangeRequest::default()
+            };
+            scan::change_files(&core, &request)
+        })
+    }
+
     #[pyo3(signature = (starting_version=None, ending_version=None, starting_timestamp_ms=None, ending_timestamp_ms=None, as_opened=false))]
     fn cdf_range(
         &self,

@@ -1,9 +1,7 @@
 //! The change data feed: a range of versions -> inserted, updated and deleted rows.
 //!
-//! A version with change data files is read from these alone. In any other version adds are inserts
-//! and removes are deletes; where both name one data file, the changed rows are the difference of
-//! their deletion vectors. The columns are those of the newest schema, or of the range's last
-//! version where column mapping is on, as in delta-spark.
+//! The columns are those of the newest schema, or of the range's last version where column mapping
+//! is on, as in delta-spark; `changed_files` finds the files.
 //!
 //! Protocol: "Add CDC File", "Reader Requirements for AddCDCFile". Cost: the commits of the range,
 //! then their files.
@@ -12,28 +10,24 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow_array::{
-    Array, ArrayRef, BooleanArray, Int64Array, RecordBatch, RecordBatchOptions, StringArray,
+    ArrayRef, BooleanArray, Int64Array, RecordBatch, RecordBatchOptions, StringArray,
     TimestampMicrosecondArray,
 };
 use arrow_schema::{DataType as Arrow, Field, SchemaRef, TimeUnit};
-use bytes::Bytes;
 
 use super::BatchStream;
-use super::columns::LeafColumns;
-use super::plan::PlanBatch;
-use super::read::{AHEAD, FileTask, LiveRows, ScanContext, ScanRequest, load_vector, read_tasks};
-use crate::dv::RoaringBitmapArray;
+use super::changed_files::{
+    ActionDetail, ChangeSource, VersionActions, changed_files, file_batch, file_schema,
+    read_versions,
+};
+use super::read::{AHEAD, FileTask, LiveRows, ScanContext, ScanRequest, read_tasks};
 use crate::error::{Error, NotFoundKind, Result, ResultExt};
-use crate::exec::{CancellationToken, map_all};
+use crate::exec::{CancellationToken, ProgressCounter, map_all};
 use crate::expr::BoundExpr;
 use crate::history::{self, TimestampSearch};
-use crate::log::{CommitFile, LogListing};
-use crate::parse::commit::{self, ActionSelection, NonFileAction};
-use crate::parse::{FileActionProjection, FileBatch};
 use crate::protocol::action::Metadata;
 use crate::protocol::features::ColumnMapping;
 use crate::protocol::schema::{DataType, StringLayout, StructType};
-use crate::reconcile::CommitCache;
 use crate::snapshot::Snapshot;
 
 /// The type of change: `insert`, `update_preimage`, `update_postimage`, `delete`.
@@ -153,12 +147,9 @@ pub fn change_range(snapshot: &Snapshot, request: &ChangeRequest) -> Result<Opti
         return Ok(None);
     };
     let named = names_of(snapshot, Some((start, end)), request)?;
-    check_recorded(
-        &named,
-        start,
-        end,
-        &read_versions(&named, &named.log().list(start)?, start, end)?,
-    )?;
+    let listing = named.log().list(start)?;
+    let versions = read_versions(&named, &listing, start, end, ActionDetail::Rows)?;
+    check_recorded(&named, start, end, &versions)?;
     Ok(Some((start, end)))
 }
 
@@ -174,82 +165,6 @@ fn names_of(
         }
         _ => Ok(snapshot.clone()),
     }
-}
-
-/// One version's actions.
-struct VersionActions {
-    commit: CommitFile,
-    adds: FileBatch,
-    removes: FileBatch,
-    cdc: FileBatch,
-    metadata: Option<Metadata>,
-}
-
-/// Commits that are read by one job: a job costs more than a small commit.
-const JOB: usize = 8;
-
-fn read_versions(
-    snapshot: &Snapshot,
-    listing: &LogListing,
-    start: i64,
-    end: i64,
-) -> Result<Vec<VersionActions>> {
-    let mut commits = Vec::new();
-    for version in start..=end {
-        let commit = listing.commits.get(&version).cloned().ok_or_else(|| {
-            Error::not_found(
-                NotFoundKind::Version,
-                format!("the commit of version {version} was cleaned up, so its changes are lost"),
-            )
-            .at_version(version)
-        })?;
-        commits.push(commit);
-    }
-    let wanted = FileActionProjection {
-        partition: snapshot
-            .partition_fields()
-            .iter()
-            .map(|f| snapshot.physical_name(f).to_owned())
-            .collect(),
-        row_ids: true,
-        data_change: true,
-        ..FileActionProjection::default()
-    };
-    let take = ActionSelection {
-        adds: Some(wanted.clone()),
-        removes: Some(wanted.clone()),
-        cdc: Some(wanted),
-        protocol_and_metadata: true,
-        ..ActionSelection::default()
-    };
-    let versions = map_all(commits.chunks(JOB).map(<[_]>::to_vec), move |commits| {
-        let parse = |(commit, text): (&CommitFile, Result<Bytes>)| {
-            let text = text?;
-            let parsed = commit::parse(&text, 0..text.len(), &take, &[])
-                .at_file(&commit.file.path)
-                .at_version(commit.version)?;
-            let metadata = parsed
-                .non_file_actions
-                .into_iter()
-                .find_map(|single| match single {
-                    NonFileAction::Metadata(metadata) => Some(*metadata),
-                    _ => None,
-                });
-            Ok(VersionActions {
-                commit: commit.clone(),
-                adds: parsed.adds,
-                removes: parsed.removes,
-                cdc: parsed.cdc,
-                metadata,
-            })
-        };
-        commits
-            .iter()
-            .zip(CommitCache::default().get_all(&commits))
-            .map(parse)
-            .collect::<Result<Vec<_>>>()
-    })?;
-    Ok(versions.into_iter().flatten().collect())
 }
 
 /// Refuses versions whose changes were not recorded, and schemas that cannot be read as the feed's
@@ -408,27 +323,90 @@ pub fn changes(snapshot: &Snapshot, request: &ChangeRequest) -> Result<BatchStre
     if let Some((start, end)) = range {
         // The history of the whole log, since the time of a version depends on earlier ones.
         let listing = at_end.log().list(0)?;
-        let versions = read_versions(&at_end, &listing, start, end)?;
+        let versions = read_versions(&at_end, &listing, start, end, ActionDetail::Rows)?;
         check_recorded(&at_end, start, end, &versions)?;
         let times: HashMap<i64, i64> = history::version_timestamps(&at_end, &listing, start, end)?
             .into_iter()
             .collect();
         for version in versions {
+            let number = version.commit.version;
             let time = times
-                .get(&version.commit.version)
+                .get(&number)
                 .copied()
                 .unwrap_or(version.commit.modified_ms);
-            version_tasks(
-                &at_end,
-                version,
-                time,
-                [&plain, &only, &from_files],
-                &mut tasks,
-            )?;
+            for file in changed_files(&at_end, version)? {
+                let context = match (file.source, &file.rows) {
+                    (ChangeSource::ChangeFile, _) => &from_files,
+                    (_, LiveRows::Only(_)) => &only,
+                    _ => &plain,
+                };
+                let task = FileTask {
+                    batch: file.batch,
+                    row: file.row,
+                    range: None,
+                    rows: file.rows,
+                    constants: change_constants(file.source, number, time),
+                    place: 0,
+                };
+                tasks.push((Arc::clone(context), task));
+            }
         }
     }
     let all = read_tasks(Arc::clone(&plain.schema), tasks, AHEAD, &request.cancel);
     projected(all, &wanted, request.predicate.clone())
+}
+
+/// The values of the feed's columns that are the same in all rows of a file.
+fn change_constants(source: ChangeSource, version: i64, time_ms: i64) -> Arc<Vec<ArrayRef>> {
+    let time = TimestampMicrosecondArray::from(vec![time_ms.saturating_mul(1000)]);
+    let change_type = source
+        .change_type()
+        .map(|name| Arc::new(StringArray::from(vec![name])) as ArrayRef);
+    let own: [ArrayRef; 2] = [
+        Arc::new(Int64Array::from(vec![version])),
+        Arc::new(time.with_timezone("UTC")),
+    ];
+    Arc::new(change_type.into_iter().chain(own).collect())
+}
+
+/// Lists the files that hold the changes of some versions, for readers that open them themselves:
+/// `path` utf8 as in the log, `size_bytes` int64, `modification_time` int64 (milliseconds since the
+/// epoch), `num_rows` int64 (of changes; null if the log lacks it), `excluded` list<int64> (a bit
+/// for each row that is not a change, the lowest first; null if all rows are), `change_type` utf8
+/// (null if the file has the column `_change_type`), `commit_version` int64, `commit_timestamp`
+/// timestamp\[us, UTC\], `partition` struct by logical column.
+///
+/// # Errors
+/// As [`changes`].
+pub fn change_files(snapshot: &Snapshot, request: &ChangeRequest) -> Result<BatchStream> {
+    let range = range(snapshot, request)?;
+    let at_end = names_of(snapshot, range, request)?;
+    let schema = file_schema(&at_end);
+    let mut batches = Vec::new();
+    if let Some((start, end)) = range {
+        // The history of the whole log, since the time of a version depends on earlier ones.
+        let listing = at_end.log().list(0)?;
+        let versions = read_versions(&at_end, &listing, start, end, ActionDetail::Files)?;
+        check_recorded(&at_end, start, end, &versions)?;
+        let times: HashMap<i64, i64> = history::version_timestamps(&at_end, &listing, start, end)?
+            .into_iter()
+            .collect();
+        let (snapshot, out) = (at_end.clone(), Arc::clone(&schema));
+        let cancel = request.cancel.clone();
+        batches = map_all(versions, move |version| {
+            cancel.check()?;
+            let time = times
+                .get(&version.commit.version)
+                .copied()
+                .unwrap_or(version.commit.modified_ms);
+            file_batch(&snapshot, version, time, &out)
+        })?;
+    }
+    Ok(BatchStream {
+        schema,
+        batches: Box::new(batches.into_iter().map(Ok)),
+        progress: ProgressCounter::default(),
+    })
 }
 
 /// Filters and projects the feed's batches.
@@ -477,110 +455,3 @@ fn projected(
     })
 }
 
-/// The files that hold a version's changes.
-fn version_tasks(
-    snapshot: &Snapshot,
-    version: VersionActions,
-    time_ms: i64,
-    [plain, only, from_files]: [&Arc<ScanContext>; 3],
-    tasks: &mut Vec<(Arc<ScanContext>, FileTask)>,
-) -> Result<()> {
-    let number = version.commit.version;
-    let batch = |files: FileBatch| -> Result<Arc<PlanBatch>> {
-        Ok(Arc::new(PlanBatch::new(
-            snapshot,
-            files,
-            &LeafColumns::default(),
-            false,
-        )?))
-    };
-    let commit_version = || Arc::new(Int64Array::from(vec![number])) as ArrayRef;
-    let commit_time = || {
-        Arc::new(
-            TimestampMicrosecondArray::from(vec![time_ms.saturating_mul(1000)])
-                .with_timezone("UTC"),
-        ) as ArrayRef
-    };
-    if !version.cdc.is_empty() {
-        let files = batch(version.cdc)?;
-        let constants = Arc::new(vec![commit_version(), commit_time()]);
-        for row in 0..files.files.len() {
-            let task = FileTask {
-                batch: Arc::clone(&files),
-                row,
-                range: None,
-                rows: LiveRows::All,
-                constants: Arc::clone(&constants),
-                place: 0,
-            };
-            tasks.push((Arc::clone(from_files), task));
-        }
-        return Ok(());
-    }
-    let kind = |name: &str| {
-        Arc::new(vec![
-            Arc::new(StringArray::from(vec![name])) as ArrayRef,
-            commit_version(),
-            commit_time(),
-        ])
-    };
-    let (insert, delete) = (kind("insert"), kind("delete"));
-    let (adds, removes) = (batch(version.adds)?, batch(version.removes)?);
-    let changes = |files: &FileBatch, row: usize| {
-        files
-            .data_change
-            .as_ref()
-            .is_none_or(|flags| flags.is_null(row) || flags.value(row))
-    };
-    let removed: HashMap<&str, usize> = (0..removes.files.len())
-        .filter(|row| changes(&removes.files, *row))
-        .map(|row| (removes.files.path.value(row), row))
-        .collect();
-    let mut paired = vec![false; removes.files.len()];
-    let task = |batch: &Arc<PlanBatch>,
-                row: usize,
-                rows: LiveRows,
-                constants: &Arc<Vec<ArrayRef>>| FileTask {
-        batch: Arc::clone(batch),
-        row,
-        range: None,
-        rows,
-        constants: Arc::clone(constants),
-        place: 0,
-    };
-    for row in (0..adds.files.len()).filter(|row| changes(&adds.files, *row)) {
-        let Some(other) = removed.get(adds.files.path.value(row)) else {
-            tasks.push((Arc::clone(plain), task(&adds, row, LiveRows::Live, &insert)));
-            continue;
-        };
-        if let Some(slot) = paired.get_mut(*other) {
-            *slot = true;
-        }
-        let positions = |batch: &Arc<PlanBatch>, row: usize| -> Result<RoaringBitmapArray> {
-            Ok(load_vector(snapshot.stores(), batch, row)
-                .at_version(number)?
-                .map(|vector| vector.positions().clone())
-                .unwrap_or_default())
-        };
-        let (now, before) = (positions(&adds, row)?, positions(&removes, *other)?);
-        for (more, less, constants) in [(&now, &before, &delete), (&before, &now, &insert)] {
-            let difference =
-                RoaringBitmapArray::from_ascending(more.iter().filter(|at| !less.contains(*at)))?;
-            if !difference.is_empty() {
-                tasks.push((
-                    Arc::clone(only),
-                    task(&adds, row, LiveRows::Only(Arc::new(difference)), constants),
-                ));
-            }
-        }
-    }
-    for (row, paired) in paired.iter().enumerate() {
-        if !paired && changes(&removes.files, row) {
-            tasks.push((
-                Arc::clone(plain),
-                task(&removes, row, LiveRows::Live, &delete),
-            ));
-        }
-    }
-    Ok(())
-}

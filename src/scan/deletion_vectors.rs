@@ -11,7 +11,7 @@ use arrow_schema::{DataType as Arrow, Field, Schema, SchemaRef};
 use super::BatchStream;
 use super::plan::{PlanBatch, plan, projected_columns};
 use super::read::vector_file;
-use crate::dv;
+use crate::dv::{self, RoaringBitmapArray};
 use crate::error::{Error, Result};
 use crate::exec::{
     CancellationToken, IN_FLIGHT, ItemSource, ProgressCounter, map_all, ordered_prefetch,
@@ -59,22 +59,7 @@ pub fn deletion_bitmaps(
             let mut offsets: Vec<i32> = vec![0];
             for ((path, _, _), vector) in chunk.iter().zip(vectors) {
                 paths.append_value(path);
-                let start = words.len();
-                let last = vector.positions().last().unwrap_or(0);
-                if last >= MOST_BITS {
-                    return Err(Error::corrupt_data(format!(
-                        "the deletion vector of `{path}` reaches to row {last}, too far for a bitmap"
-                    )));
-                }
-                for position in vector.positions().iter() {
-                    let word = start + usize::try_from(position / 64).unwrap_or(usize::MAX);
-                    if word >= words.len() {
-                        words.resize(word + 1, 0);
-                    }
-                    if let Some(word) = words.get_mut(word) {
-                        *word |= 1 << (position % 64);
-                    }
-                }
+                push_bitmap(&mut words, vector.positions(), path)?;
                 offsets.push(i32::try_from(words.len()).map_err(|_| {
                     Error::corrupt_data(format!("the deletion vector of `{path}` is too large"))
                 })?);
@@ -91,6 +76,61 @@ pub fn deletion_bitmaps(
             )?)
         },
     ))
+}
+
+/// Appends a bitmap of positions: a bit for each, the lowest first, up to the last one.
+///
+/// # Errors
+/// [`Error::Corrupt`] if the last position is too large for a bitmap.
+pub(super) fn push_bitmap(
+    words: &mut Vec<i64>,
+    positions: &RoaringBitmapArray,
+    path: &str,
+) -> Result<()> {
+    let start = words.len();
+    let last = positions.last().unwrap_or(0);
+    if last >= MOST_BITS {
+        return Err(Error::corrupt_data(format!(
+            "the deletion vector of `{path}` reaches to row {last}, too far for a bitmap"
+        )));
+    }
+    for position in positions.iter() {
+        let word = start + usize::try_from(position / 64).unwrap_or(usize::MAX);
+        if word >= words.len() {
+            words.resize(word + 1, 0);
+        }
+        if let Some(word) = words.get_mut(word) {
+            *word |= 1 << (position % 64);
+        }
+    }
+    Ok(())
+}
+
+/// Appends a bitmap of all `rows` of a file but those at the given positions.
+///
+/// # Errors
+/// [`Error::Corrupt`] if the file has no such row, or too many rows for a bitmap.
+pub(super) fn push_inverted_bitmap(
+    words: &mut Vec<i64>,
+    positions: &RoaringBitmapArray,
+    rows: u64,
+    path: &str,
+) -> Result<()> {
+    let last = positions.last().unwrap_or(0);
+    if last >= rows || rows > MOST_BITS {
+        return Err(Error::corrupt_data(format!(
+            "the deletion vector of `{path}` deletes row {last}, but the file has {rows} rows"
+        )));
+    }
+    let start = words.len();
+    words.resize(start + usize::try_from(rows.div_ceil(64)).unwrap_or(0), -1);
+    for position in positions.iter() {
+        let word = start + usize::try_from(position / 64).unwrap_or(usize::MAX);
+        if let Some(word) = words.get_mut(word) {
+            *word &= !(1 << (position % 64));
+        }
+    }
+    Ok(())
 }
 
 /// A file with a vector: its path in the log, its vector, its number of rows if the log has it.

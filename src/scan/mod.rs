@@ -2,9 +2,10 @@
 //! changes.
 //!
 //! `actions` exports the file list, `plan` prunes it, `read` reads the rows of the remaining files,
-//! `changes` the change data feed; `commits` lists what single commits added, for followers.
+//! `changes` the change data feed, whose files `changed_files` finds; `commits` lists what single commits added, for followers.
 
 mod actions;
+mod changed_files;
 mod changes;
 mod columns;
 mod commits;
@@ -14,7 +15,7 @@ mod plan;
 mod read;
 
 pub use actions::{ActionColumns, actions, partitions, tombstones};
-pub use changes::{ChangeRequest, change_range, changes};
+pub use changes::{ChangeRequest, change_files, change_range, changes};
 pub use columns::{LeafColumns, leaves};
 pub use commits::{CommitFileChanges, CommitRange};
 pub use deletion_vectors::{checked, deletion_bitmaps, deletion_vectors, ids_agree, uri};

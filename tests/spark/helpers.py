@@ -50,21 +50,29 @@ def plan(frame: Any) -> str:
     return frame._jdf.queryExecution().executedPlan().toString()
 
 
-def scan_of(frame: Any) -> Any:
-    """The node of the frame's plan that reads files."""
+def scans_of(frame: Any) -> list[Any]:
+    """The nodes of the frame's plan that read files."""
     nodes = [frame._jdf.queryExecution().executedPlan()]
+    found = []
     while nodes:
         node = nodes.pop()
         if "FileSourceScan" in node.getClass().getSimpleName():
-            return node
+            found.append(node)
         children = node.children()
         nodes += [children.apply(n) for n in range(children.size())]
-    raise AssertionError(plan(frame))
+    assert found, plan(frame)
+    return found
+
+
+def scan_of(frame: Any) -> Any:
+    """The only node of the frame's plan that reads files."""
+    (found,) = scans_of(frame)
+    return found
 
 
 def files_read(frame: Any) -> int:
     """How many files the frame reads."""
-    return scan_of(frame).selectedPartitions().totalNumberOfFiles()
+    return sum(scan.selectedPartitions().totalNumberOfFiles() for scan in scans_of(frame))
 
 
 def odd_table(folder: pathlib.Path, table: pa.Table, names: tuple[str, ...]) -> None:

@@ -13,7 +13,7 @@ import deltafast.spark
 from deltafast import DeltaTable, write_deltalake
 from deltafast.exceptions import DataFileNotFoundError, InvalidArgumentError, SchemaMismatchError
 
-from .helpers import rows
+from .helpers import rows, usual_and_proof
 
 pytestmark = [
     pytest.mark.spark,
@@ -22,7 +22,8 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
 ]
 
-ZONES = ("UTC", "Asia/Kathmandu", "America/St_Johns")
+ZONES = ["Asia/Kathmandu", "UTC", "America/St_Johns"]
+WAYS = usual_and_proof(["index", "paths", "arrow"], ["many", "join"])
 
 
 @contextlib.contextmanager
@@ -141,6 +142,7 @@ FILTERS = (
 )
 
 
+@pytest.mark.parametrize("way", WAYS, indirect=True)
 @pytest.mark.parametrize("ansi", ["true", "false"])
 def test_filters_mean_what_the_session_says(reference, spark, tmp_path, way, ansi):
     # Spark filters what comes by way of Arrow as it filters anything.
@@ -172,7 +174,7 @@ def test_values_that_do_not_fit_are_refused_whatever_the_session_says(spark, tmp
     assert len(list(pathlib.Path(path).rglob("*.parquet"))) == 2
 
 
-@pytest.mark.parametrize("zone", ZONES)
+@pytest.mark.parametrize("zone", usual_and_proof(ZONES[:1], ZONES[1:]))
 def test_timestamps_are_those_of_the_sessions_zone(reference, spark, tmp_path, way, zone):
     path = str(tmp_path / "t")
     with settings(spark, zone=zone):
@@ -199,6 +201,7 @@ def test_timestamps_are_those_of_the_sessions_zone(reference, spark, tmp_path, w
         assert rows(deltafast.spark.read(spark, path, read_mode=way)) == rows(reference._load(path))
 
 
+@pytest.mark.parametrize("way", WAYS, indirect=True)
 @pytest.mark.parametrize("case", ["true", "false"])
 def test_names_are_as_exact_as_the_session_wants_them(reference, spark, tmp_path, way, case):
     path = str(tmp_path / "t")

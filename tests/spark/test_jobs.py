@@ -385,7 +385,7 @@ def test_what_only_the_core_can_do_is_refused_by_name(spark, tmp_path):
         jobs.delete(spark, only, "id = 1")
 
 
-@pytest.mark.parametrize("layout", ["plain", "vectors"])
+@pytest.mark.parametrize("layout", usual_and_proof(["vectors"], ["plain"]))
 def test_conflicts_are_those_of_the_embedded_commands(spark, tmp_path, layout):
     make(tmp_path / "t", layout)
     source = pa.table({"id": pa.array([2, 5, 8]), "v": pa.array([1.0, 2.0, 3.0])})
@@ -447,7 +447,7 @@ def test_settings_of_the_session_change_nothing(spark, tmp_path):
     assert not leftovers(ours)
 
 
-@pytest.mark.parametrize("layout", ["partitions", "vectors and partitions"])
+@pytest.mark.parametrize("layout", usual_and_proof(["vectors and partitions"], ["partitions"]))
 def test_delta_spark_says_the_same(reference, spark, tmp_path, layout):
     theirs = str(make(tmp_path / "t", layout))
     source = source_of().drop_columns(["extra"])

@@ -19,7 +19,7 @@ from deltafast.exceptions import CommitFailedError, InvalidArgumentError
 from deltafast.spark import jobs
 from deltafast.spark.jobs.tasks import keys_of, shared
 
-from .helpers import rows
+from .helpers import rows, usual_and_proof
 from .test_jobs import COMPARED, LAYOUTS, content, leftovers, make, same_ids, table_of, twin
 
 pytestmark = [
@@ -141,7 +141,7 @@ def met(folder: str) -> int:
     return sum(len(table.file_uris(file_pruning_predicate=text)) for text in filters)
 
 
-@pytest.mark.parametrize("kind", ["z-order", "clustered"])
+@pytest.mark.parametrize("kind", usual_and_proof(["clustered"], ["z-order"]))
 def test_rows_lie_as_well_along_the_curve(reference, spark, tmp_path, kind):
     folder = tmp_path / "t"
     for n in range(4):

@@ -21,6 +21,7 @@ from deltafast.exceptions import (
     VersionNotFoundError,
 )
 from deltafast.transaction import AddAction
+from oracle.reference import arrow
 
 from .helpers import ODD_NAMES, files_read, odd_table, plan, rows, scan_of
 
@@ -197,6 +198,24 @@ def test_changes_are_those_of_the_reference(reference, spark, tables):
     for wrong in ({"startingVersion": 1}, {"readChangeFeed": True}, {"mergeSchema": "true"}):
         with pytest.raises(InvalidArgumentError):
             deltafast.spark.read(spark, tables["tracked"], options=wrong)
+
+
+def test_changes_are_read_by_spark_and_filters_skip_their_files(spark, tables):
+    feed = deltafast.spark.read(spark, tables["tracked"], options={"readChangeFeed": "true", "startingVersion": 1})
+    assert "MapInArrow" not in plan(feed)
+    assert "FileScan" in plan(feed)
+    everything = arrow(feed).to_pylist()
+    for condition, is_met in {
+        "_commit_version = 2": lambda row: row["_commit_version"] == 2,
+        "_change_type = 'insert'": lambda row: row["_change_type"] == "insert",
+        "_change_type <> 'insert' and _commit_version > 2": lambda row: (
+            row["_change_type"] != "insert" and row["_commit_version"] > 2
+        ),
+    }.items():
+        found = feed.where(condition)
+        assert files_read(found) < files_read(feed), condition
+        assert rows(found) == sorted(repr(row) for row in everything if is_met(row)), condition
+    assert feed.count() == len(everything)
 
 
 def test_changes_have_the_names_of_their_last_version(reference, spark, tmp_path):

@@ -20,8 +20,8 @@ pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 ROOT = pathlib.Path(__file__).parents[2]
 SCRIPTS = pathlib.Path(__file__).parent / "scripts"
 EXTENSION, CATALOG = "io.delta.sql.DeltaSparkSessionExtension", "org.apache.spark.sql.delta.catalog.DeltaCatalog"
-#: The scripts that are run each time; the others belong to the proof tier.
-USUAL = ("quickstart", "without_delta")
+#: The script that is run each time; the others belong to the proof tier.
+USUAL = ("quickstart",)
 CONFS = [
     "--conf",
     f"spark.sql.extensions={EXTENSION}",

@@ -19,8 +19,10 @@ import pytest
 import deltafast.spark
 from deltafast import DeltaTable, write_deltalake
 from deltafast.exceptions import InvalidArgumentError, SchemaMismatchError, VersionNotFoundError
+from deltafast.spark._session.session import Session
 from deltafast.spark._streaming.batch_planner import BEGINNING, StreamPlan
 from deltafast.spark._streaming.options import StreamOptions, stream_options
+from deltafast.spark._streaming.stream_source import stream_format
 from oracle.reference import arrow
 
 from . import killed_stream
@@ -31,9 +33,13 @@ NOW = {"availableNow": True}
 
 
 class Followed:
-    """The batches that queries made: of delta-spark, of the format, and of `stream`, which run at the same time."""
+    """The batches that queries made, which run at the same time.
 
-    def __init__(self, spark, checkpoints: pathlib.Path, ways=("delta", "deltafast", "native")) -> None:
+    The ways are delta-spark, `readStream.format("delta")` of enabled sessions (`source`), `stream` (`native`), and the
+    data source `deltafast`.
+    """
+
+    def __init__(self, spark, checkpoints: pathlib.Path, ways=("delta", "source", "native")) -> None:
         self.spark, self.checkpoints, self.ways = spark, checkpoints, ways
 
     def run(self, folder, options, name="c") -> dict[str, list[list[str]]]:
@@ -56,7 +62,8 @@ class Followed:
         trigger = NOW if trigger is None else trigger
         if way == "native":
             return deltafast.spark.stream(self.spark, folder, each, checkpoint, trigger=trigger, **options)
-        reader = self.spark.readStream.format(way)
+        # In a session with Delta's jar, the source has no name but that of its class.
+        reader = self.spark.readStream.format(stream_format(Session(self.spark)) if way == "source" else way)
         for key, value in options.items():
             reader = reader.option(key, value)
         writer = reader.load(str(folder)).writeStream.foreachBatch(each)
@@ -116,6 +123,7 @@ def changed(tmp_path_factory) -> pathlib.Path:
 
 
 def test_batches_are_bounded_as_delta_spark_bounds_them(followed, appended):
+    followed.ways = ("delta", "source", "native", "deltafast")
     assert len(followed.same(appended, {"maxFilesPerTrigger": 4}, "files")) == 3
     size = max(DeltaTable(appended).get_add_actions().column("size_bytes").to_pylist())
     assert len(followed.same(appended, {"maxBytesPerTrigger": f"{5 * size}b"}, "bytes")) == 2
@@ -132,15 +140,15 @@ def test_a_stream_begins_where_its_options_say_and_leaves_out_what_they_say(foll
 def test_commits_that_change_rows_are_what_the_options_make_of_them(followed, changed):
     found = followed.run(changed, {"startingVersion": 0}, "none")
     assert not any(any(batches) for batches in found.values())
-    assert "version 2" in str(followed.errors["deltafast"])
+    assert "version 2" in str(followed.errors["source"])
     assert "deletes rows" in str(followed.errors["native"])
     assert followed.errors["delta"] is not None
     options = {"startingVersion": 0, "ignoreDeletes": "true", "maxFilesPerTrigger": 2}
     found = followed.run(changed, options, "deletes")
-    assert "version 4" in str(followed.errors["deltafast"])
-    assert "changes rows" in str(followed.errors["deltafast"])
+    assert "version 4" in str(followed.errors["source"])
+    assert "changes rows" in str(followed.errors["source"])
     assert followed.errors["delta"] is not None
-    assert numbers(found["deltafast"]) == numbers(found["native"]) == [[1, 2, 3, 4]]
+    assert numbers(found["source"]) == numbers(found["native"]) == [[1, 2, 3, 4]]
     skip = {"startingVersion": 0, "skipChangeCommits": "true"}
     assert numbers(followed.same(changed, skip, "skip")) == [[1, 2, 3, 4, 5, 6, 7]]
     ignore = {"startingVersion": 0, "ignoreChanges": "true"}
@@ -156,6 +164,29 @@ def test_the_change_feed_streams(followed, changed):
     found = followed.same(changed, {"readChangeFeed": "true"}, "feed-snapshot")
     assert len(found) == 1
     assert len(found[0]) == 5
+
+
+@pytest.mark.parametrize("batches", [1, 2])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"maxFilesPerTrigger": 1, "skipChangeCommits": "true"},
+        {"maxFilesPerTrigger": 2, "readChangeFeed": "true", "startingVersion": 1},
+    ],
+    ids=["rows", "changes"],
+)
+def test_a_stream_continues_from_a_checkpoint_of_delta_spark(followed, changed, options, batches):
+    followed.ways = ("delta",)
+    whole = followed.same(changed, options)
+    assert len(whole) > batches
+    checkpoint = followed.checkpoints / "c-delta"
+    for kept in ("offsets", "commits"):
+        for file in (checkpoint / kept).iterdir():
+            if int(file.name.strip(".").partition(".")[0]) >= batches:
+                file.unlink()
+    shutil.copytree(checkpoint, followed.checkpoints / "c-source")
+    followed.ways = ("source",)
+    assert followed.same(changed, options) == whole[batches:]
 
 
 def test_a_stream_goes_on_from_its_checkpoint_and_stops_where_the_schema_changes(followed, tmp_path):
@@ -176,7 +207,7 @@ def test_a_stream_goes_on_from_its_checkpoint_and_stops_where_the_schema_changes
     # A table that was made anew in the same place is another one.
     shutil.rmtree(folder)
     write_deltalake(folder, ids(1))
-    followed.ways = ("deltafast", "native")
+    followed.ways = ("source", "native")
     followed.run(folder, {})
     assert all("another table" in str(error) for error in followed.errors.values())
 
@@ -184,7 +215,7 @@ def test_a_stream_goes_on_from_its_checkpoint_and_stops_where_the_schema_changes
 def test_a_running_stream_follows_and_stops_where_the_schema_changes(followed, tmp_path):
     folder = tmp_path / "t"
     write_deltalake(folder, ids(1), configuration={"delta.enableDeletionVectors": "true"})
-    found: dict[str, list[list[str]]] = {"deltafast": [], "native": [], "delta": []}
+    found: dict[str, list[list[str]]] = {"source": [], "native": [], "delta": []}
     options = {"startingVersion": "latest", "ignoreChanges": "true"}
     often = {"processingTime": "0 seconds"}
     queries = [followed.start(way, folder, options, batches, trigger=often) for way, batches in found.items()]

@@ -19,7 +19,7 @@ from deltafast.spark._scan import file_index
 from deltafast.spark._session import java_library
 from deltafast.spark._session.session import Session
 
-from .helpers import plan, rows, scan_of
+from .helpers import plan, rows, scan_of, usual_and_proof
 
 pytestmark = [
     pytest.mark.spark,
@@ -82,7 +82,7 @@ def compiles(spark):
         yield
 
 
-@pytest.fixture(params=["auto", "parquet"])
+@pytest.fixture(params=usual_and_proof(["auto"], ["parquet"]))
 def reader(request: pytest.FixtureRequest, spark):
     """Each way of leaving out rows."""
     spark.conf.set(file_index.READER, request.param)
@@ -145,7 +145,7 @@ QUESTIONS = (
 )
 
 
-@pytest.mark.parametrize("setting", ["usual", "no vectors", "off the heap", "many small splits"])
+@pytest.mark.parametrize("setting", usual_and_proof(["usual", "many small splits"], ["no vectors", "off the heap"]))
 def test_filters_skip_row_groups_but_count_rows_by_the_file(reference, spark, types, reader, setting):
     theirs = {text: _sums(reference._load(types).where(text)) for text in QUESTIONS}
     assert sum(found[0][0] > 0 for found in theirs.values()) == len(QUESTIONS) - 2
@@ -305,6 +305,7 @@ def test_sessions_and_processes_that_share_a_java_share_the_classes(spark, types
 _CLASSES = ("ParquetFormat", "DeltaFileIndex", "RowFormat")
 
 
+@pytest.mark.proof
 def test_releases_that_share_a_java_have_classes_of_their_own(spark, types, tmp_path, monkeypatch):
     frame = deltafast.spark.read(spark, types)
     expected = frame.selectExpr("sum(id)", "count(*)").collect()
@@ -324,6 +325,7 @@ def test_releases_that_share_a_java_have_classes_of_their_own(spark, types, tmp_
         java_library._library.cache_clear()
 
 
+@pytest.mark.proof
 def test_a_build_of_the_same_sources_gives_the_same_bytes(tmp_path):
     subprocess.run([sys.executable, str(BUILD), "--out", str(tmp_path / "again.jar")], check=True)
     assert (tmp_path / "again.jar").read_bytes() == java_library._JAR.read_bytes()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from functools import wraps
-from typing import TYPE_CHECKING, Final, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 
 from pyspark.errors import (
     AnalysisException,
@@ -35,6 +35,7 @@ __all__ = [
     "ProtocolChangedException",
     "as_spark_error",
     "during",
+    "set_failure",
     "translated",
 ]
 
@@ -194,6 +195,29 @@ def as_spark_error(error: BaseException, operation: str | None = None) -> BaseEx
         raised._errorClass, raised._sql_state = condition.name, condition.sql_state  # pyright: ignore[reportPrivateUsage]
     raised.__cause__ = error
     return raised
+
+
+def set_failure(error: BaseException, failure: Any) -> tuple[BaseException, str] | None:
+    """Give an exception to Java, which raises it in the thread of the query.
+
+    Args:
+        error: The exception.
+        failure: Java's `FormatFailure`.
+
+    Returns:
+        The exception as a class of this module, and the message with which Java raises it; None for a conflict, which
+        Java raises by its class.
+    """
+    if type(error).__name__ in CONFLICTS:
+        failure.setConflict(type(error).__name__, str(error))
+        return None
+    raised = as_spark_error(error)
+    message = f"{type(error).__name__}: {raised}"
+    if isinstance(error, ours.DeltaError) and not isinstance(error, ours.CommitFailedError | ours.StorageError):
+        failure.setInvalid(message)
+    else:
+        failure.setFailed(message)
+    return raised, message
 
 
 @contextmanager

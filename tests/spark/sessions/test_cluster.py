@@ -260,6 +260,47 @@ def test_streams(spark, tmp_path, source):
     assert found == list(range(len(found)))
 
 
+def test_change_data_feeds(spark, tmp_path):
+    """Change data files, added and removed files, and what deletion vectors differ by, in a batch and as streams."""
+    folder = tmp_path / "feed"
+    properties = {
+        "delta.enableChangeDataFeed": "true",
+        "delta.enableDeletionVectors": "true",
+        "delta.columnMapping.mode": "name",
+    }
+    frame = spark.range(0, 100, 1, 4).selectExpr("id", "id % 2 p")
+    deltafast.spark.write(frame, folder, partition_by=["p"], configuration=properties)
+    table = DeltaTable(folder)
+    table.delete("id < 10")
+    table.update({"id": "id + 1000"}, "id >= 90 and p = 1")
+    table.delete("p = 0")
+    expected = {
+        (row["id"], row["p"], row["_change_type"], row["_commit_version"])
+        for row in table.load_cdf(starting_version=0).read_all().to_pylist()
+    }
+    assert {kind for _, _, kind, _ in expected} == {"insert", "delete", "update_preimage", "update_postimage"}
+    columns = ["id", "p", "_change_type", "_commit_version"]
+    options = {"readChangeFeed": "true", "startingVersion": "0"}
+    feed = deltafast.spark.read(spark, folder, options=options)
+    assert {tuple(row) for row in feed.select(columns).collect()} == expected
+    deltafast.spark.enable(spark)
+    try:
+        stream = spark.readStream.format("delta").options(**options).load(str(folder)).select(columns)
+        found: list[Row] = []
+        query = stream.writeStream.foreachBatch(lambda batch, _: found.extend(batch.collect()))
+        query = query.option("checkpointLocation", str(tmp_path / "feed-checkpoint")).trigger(availableNow=True)
+        query.start().awaitTermination()
+        assert {tuple(row) for row in found} == expected
+        found.clear()
+        stream = spark.readStream.format("delta").option("maxFilesPerTrigger", 1).load(str(folder))
+        query = stream.writeStream.foreachBatch(lambda batch, _: found.extend(batch.collect()))
+        query = query.option("checkpointLocation", str(tmp_path / "rows-checkpoint")).trigger(availableNow=True)
+        query.start().awaitTermination()
+        assert sorted(row.id for row in found) == ids(deltafast.spark.read(spark, folder))
+    finally:
+        deltafast.spark.disable(spark)
+
+
 def _fails(spark, attempts: int):
     """Rows whose tasks fail after all of them were given, some times."""
 
@@ -314,19 +355,16 @@ def test_speculation(spark, tmp_path):
 def test_what_runs_in_the_python_of_executors_says_what_is_missing(spark, tmp_path, source):
     """It also says what to do."""
     source = str(source)
-    feed = {"readChangeFeed": True, "startingVersion": 0}
-    deltafast.spark.write(spark.range(3), tmp_path / "feed", configuration={"delta.enableChangeDataFeed": "true"})
     deltafast.spark.register(spark)
     for call in (
         lambda: deltafast.spark.read(spark, source, read_mode="arrow").collect(),
-        lambda: deltafast.spark.read(spark, str(tmp_path / "feed"), options=feed).collect(),
         lambda: spark.read.format("deltafast").load(source).collect(),
         lambda: spark.range(3).write.format("deltafast").mode("append").save(str(tmp_path / "none")),
         lambda: deltafast.spark.write(spark.range(3), tmp_path / "none", writer="arrow"),
     ):
         with pytest.raises(Exception, match=NOTHING_THERE) as found:
             call()
-        reported = "read_mode='arrow', writer='arrow', change data feeds and format('deltafast') run there. Install"
+        reported = "read_mode='arrow', writer='arrow', format('deltafast') and, over Connect, change data feeds run there. Install"
         assert reported in str(found.value), str(found.value)
         assert "No module named" not in str(found.value)
     assert not (tmp_path / "none").exists()

@@ -10,13 +10,14 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from deltafast._util.write_modes import save_mode
-from deltafast.exceptions import CommitFailedError, DeltaError, InvalidArgumentError, StorageError
+from deltafast.exceptions import DeltaError, InvalidArgumentError
 from deltafast.spark._scan.reader import followed, read
 from deltafast.spark._session.java_calls import delta_provider, set_handler
 from deltafast.spark._session.java_library import first_line
+from deltafast.spark._streaming.stream_source import stream_format
 from deltafast.spark._write.physical_schema import fits_as_stored
 from deltafast.spark._write.writer import described, write_rows
-from deltafast.spark.exceptions import CONFLICTS, as_spark_error, during
+from deltafast.spark.exceptions import during, set_failure
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -115,6 +116,7 @@ class Provider:
         #: The last error, and the message with which Java raises it.
         self._failure: tuple[BaseException, str] | None = None
         try:
+            stream_format(session)
             self._java = delta_provider(session)
             set_handler(session, self._java, self)
         except DeltaError:
@@ -161,17 +163,9 @@ class Provider:
             self._fail(error, failure)
 
     def _fail(self, error: BaseException, failure: Any) -> None:
-        if type(error).__name__ in CONFLICTS:
-            failure.setConflict(type(error).__name__, str(error))
-            return
-        is_invalid = isinstance(error, DeltaError) and not isinstance(error, CommitFailedError | StorageError)
-        raised = as_spark_error(error)
-        message = f"{type(error).__name__}: {raised}"
-        self._failure = raised, message
-        if is_invalid:
-            failure.setInvalid(message)
-        else:
-            failure.setFailed(message)
+        raised = set_failure(error, failure)
+        if raised is not None:
+            self._failure = raised
 
     def failure(self, message: str) -> BaseException | None:
         """Return the exception that Java raises with this message, if it is one of deltafast."""

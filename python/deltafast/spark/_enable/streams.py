@@ -43,7 +43,7 @@ def put(replace: Replace) -> None:
 def _reader_format(before: Any) -> Any:
     def reader_format(reader: Any, source: str) -> Any:
         note_of(reader).format = source
-        return before(reader, "deltafast" if source.lower() == "delta" else source)
+        return before(reader, source)
 
     return reader_format
 

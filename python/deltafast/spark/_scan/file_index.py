@@ -175,6 +175,8 @@ class _FollowingPlanner(FilePlanner):
 
 def _planner(version: Version, listing: Listing) -> FilePlanner:
     """Return the planner for a listing."""
+    if listing.is_feed:
+        return FilePlanner()
     if listing.files is None:
         return _ListingPlanner(version, listing)
     return _PruningPlanner(version, listing.files.column("path").combine_chunks())
@@ -215,7 +217,8 @@ def scan(version: Version, listing: Listing, data: list[dict[str, Any]]) -> Any:
     java = spark._jsparkSession
 
     def schema(fields: list[dict[str, Any]]) -> Any:
-        return java.parseDataType(spark_schema(version.columns.declared(fields)).json())
+        declared = fields if listing.is_feed else version.columns.declared(fields)
+        return java.parseDataType(spark_schema(declared).json())
 
     leaves_out = listing.vectors is not None or version.follows_vectors
     _load_index(session)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from deltafast._handle import handle_of
 from deltafast.exceptions import InvalidArgumentError, warn
 from deltafast.spark._scan import file_index, path_scan, python_scan
+from deltafast.spark._scan.change_scan import changes
 from deltafast.spark._scan.physical_columns import field_of, quoted, spark_schema
 from deltafast.spark._scan.snapshot import Version, change_data_range, check_timestamp
 from deltafast.spark._session.session import Session, timestamp_in_zone
@@ -247,7 +248,7 @@ def _changes(version: Version, given: dict[str, Any], number: Any, timestamp: An
         place, zone = version.place, version.session.zone
         ended = DeltaTable(place.uri, version=last, storage_options=place.options or None, time_zone=zone)
         version = Version(version.session, place, ended, is_past=True)
-    return python_scan.changes(version, first, last)
+    return changes(version, first, last)
 
 
 def _given(options: Mapping[str, Any] | None) -> dict[str, Any]:

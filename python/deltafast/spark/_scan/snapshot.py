@@ -66,6 +66,9 @@ class Listing(NamedTuple):
     predicate: BoundTree | None
     #: The files with deletion vectors, by their numbers.
     marked: Any
+    #: Whether they hold a change data feed: they need not be files of the version, and columns that the schema declares
+    #: NOT NULL may be null in older ones.
+    is_feed: bool = False
 
     def only(self, paths: Collection[str], *, others: bool = False) -> Listing:
         """Return the files at these paths of the log, or all others."""
@@ -244,6 +247,15 @@ class Version:
         there = newest.file_uris(None, as_in_log=True, paths=only)
         live = RecordBatchReader(there).read_all().column("uri").combine_chunks()
         return compute.invert(compute.is_in(paths, live))
+
+    def removed_since(self, paths: Any) -> Any:
+        """Return which files are not in the newest version."""
+        import pyarrow.compute as pc
+
+        compute: Any = pc
+        newest = self.snapshot.update()
+        live = RecordBatchReader(newest.file_uris(None, as_in_log=True, paths=set(paths.to_pylist()))).read_all()
+        return compute.invert(compute.is_in(paths, live.column("uri").combine_chunks()))
 
     def ended(self, paths: Any) -> str:
         """Return a character for each file, `1` if newer versions have removed it; empty if no version is newer."""

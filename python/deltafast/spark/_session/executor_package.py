@@ -31,9 +31,9 @@ def _opener() -> Callable[[bytes, str], Any]:
         if found != version:
             raise RuntimeError(
                 f"deltafast {version} is needed in the Python of Spark's executors ({sys.executable}), where it is "
-                f"{found}: read_mode='arrow', writer='arrow', change data feeds and format('deltafast') run there. "
-                f"Install deltafast=={version} on every node, or ship it with spark.archives. deltafast.spark.read by "
-                "index or paths, write, stream, sink and the commands need nothing there"
+                f"{found}: read_mode='arrow', writer='arrow', format('deltafast') and, over Connect, change data feeds "
+                f"run there. Install deltafast=={version} on every node, or ship it with spark.archives. "
+                "deltafast.spark.read by index or paths, write, stream, sink and the commands need nothing there"
             )
         return pickle.loads(payload)  # noqa: S301 - pickled by the driver
 

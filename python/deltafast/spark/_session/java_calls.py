@@ -14,6 +14,8 @@ __all__ = [
     "UNCHANGED",
     "FilePlanner",
     "FormatHandler",
+    "StreamHandler",
+    "StreamPlanner",
     "add_row_count_rule",
     "add_row_format_rule",
     "add_row_tracking_rule",
@@ -24,6 +26,8 @@ __all__ = [
     "parquet_format",
     "set_handler",
     "set_planner",
+    "stream_planner",
+    "stream_provider",
 ]
 
 #: Results of `FilePlanner.newerVersion` that are not versions.
@@ -76,6 +80,21 @@ class FormatHandler(Protocol):
 
     def read(self, session: Any, options: Any, failure: Any) -> Any: ...
     def write(self, session: Any, options: Any, mode: Any, rows: Any, failure: Any) -> None: ...
+
+
+class StreamHandler(Protocol):
+    """Plans streams that read tables; `StreamHandler.java` documents the methods."""
+
+    def streamSchema(self, session: Any, options: Any, failure: Any) -> Any: ...  # noqa: N802 - Java calls it
+    def streamPlanner(self, session: Any, options: Any, failure: Any) -> Any: ...  # noqa: N802
+
+
+class StreamPlanner(Protocol):
+    """Plans the batches of one streaming query; `StreamPlanner.java` documents the methods."""
+
+    def nextPosition(self, start: Any, isLimited: bool, failure: Any) -> str | None: ...  # noqa: N802, N803
+    def batch(self, start: Any, end: Any, failure: Any) -> Any: ...
+    def stopAtNewest(self, failure: Any) -> None: ...  # noqa: N802
 
 
 class _Interface:
@@ -153,6 +172,18 @@ def delta_provider(session: JavaSession) -> Any:
 def set_handler(session: JavaSession, provider: Any, handler: FormatHandler) -> None:
     """Set the object that reads and writes for the format `delta`."""
     provider.setHandler(_implementing(session, provider, handler, "FormatHandler"))
+
+
+def stream_provider(session: JavaSession, handler: StreamHandler) -> Any:
+    """Return the source of streams, whose planners `handler` returns."""
+    provider = _new(session, "DeltaStreamProvider")
+    provider.setHandler(_implementing(session, provider, handler, "StreamHandler"))
+    return provider
+
+
+def stream_planner(session: JavaSession, provider: Any, planner: StreamPlanner) -> Any:
+    """Prepare a planner of a stream as the result of a call by Java."""
+    return _implementing(session, provider, planner, "StreamPlanner")
 
 
 def hadoop_gateway(session: JavaSession) -> Any:

@@ -7,6 +7,7 @@ Nothing here needs Spark.
 
 from __future__ import annotations
 
+import json
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
@@ -65,6 +66,43 @@ class StreamPlan:
         self._tables: dict[int, TableHandle] = {}
 
     # --- positions -------------------------------------------------------------------------------
+
+    def position_of(self, text: str) -> dict[str, Any]:
+        """Return a position from the checkpoint of a query, which may be one of delta-spark.
+
+        Args:
+            text: The JSON; empty for a query that has not begun.
+
+        Raises:
+            InvalidArgumentError: It is not a position of a stream of this table.
+        """
+        if not text:
+            return BEGINNING
+        try:
+            found: Any = json.loads(text)
+        except ValueError:
+            found = None
+        if isinstance(found, dict) and {"reservoirId", "reservoirVersion", "index"} <= found.keys():
+            return self._from_delta_spark(cast("dict[str, Any]", found))
+        if not isinstance(found, dict) or "begin" not in found:
+            message = f"the checkpoint holds no position of a stream of a Delta table: {text:.200}"
+            raise InvalidArgumentError(message)
+        return cast("dict[str, Any]", found)
+
+    def _from_delta_spark(self, found: dict[str, Any]) -> dict[str, Any]:
+        """Return the position of delta-spark's offset: the last file that it read, or a negative index for none."""
+        if found["reservoirId"] != self._log.id:
+            message = (
+                f"the checkpoint is of another table ({found['reservoirId']}): this one was replaced, use a new one"
+            )
+            raise InvalidArgumentError(message)
+        version, index = int(found["reservoirVersion"]), max(int(found["index"]) + 1, 0)
+        is_snapshot = bool(found.get("isStartingVersion", False))
+        if index and self.options.change_data_feed and not is_snapshot:
+            # A batch of changes has all files of a version or none.
+            version, index = version + 1, 0
+        place = self._log.cursor(StreamPosition(version, index, snapshot=is_snapshot), 0)
+        return {"begin": place, "at": place}
 
     def stop_at_newest(self) -> None:
         """Stop at the version that is the newest now."""

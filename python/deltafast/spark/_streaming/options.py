@@ -11,7 +11,7 @@ from deltafast.exceptions import InvalidArgumentError
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__ = ["Room", "StreamOptions", "is_true", "stream_options"]
+__all__ = ["Room", "StreamOptions", "is_stream_option", "is_true", "stream_options"]
 
 #: Maximum number of files of a batch if no limit of files or bytes is given.
 _MAX_FILES = 1000
@@ -170,6 +170,11 @@ def stream_options(options: Mapping[str, Any], known: tuple[str, ...] = ()) -> S
         exclude=exclude,
         fails_on_loss=is_true(given.get("failondataloss", True)),
     )
+
+
+def is_stream_option(name: str) -> bool:
+    """Return whether delta-spark has an option of this name for streams."""
+    return name.lower() in (*_OPTIONS, *_REFUSED)
 
 
 def is_true(value: Any) -> bool:

@@ -6,17 +6,13 @@ import json
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from deltafast.exceptions import DeltaError, InvalidArgumentError
-from deltafast.spark._scan import python_scan
-from deltafast.spark._scan.executor_rows import CHANGE_DATA_FIELDS
-from deltafast.spark._scan.physical_columns import field_of, plain_type, quoted, spark_schema, spark_type
-from deltafast.spark._scan.reader import files_frame
-from deltafast.spark._scan.snapshot import Version
 from deltafast.spark._session.executor_package import register_at_driver, shipped_format
 from deltafast.spark._session.session import Session
 from deltafast.spark._session.storage import place_of, settings_of
+from deltafast.spark._streaming.batch_frames import BatchFrames
 from deltafast.spark._streaming.batch_planner import BEGINNING, StreamPlan
 from deltafast.spark._streaming.options import stream_options
-from deltafast.table import DeltaTable, pinned
+from deltafast.table import DeltaTable
 
 if TYPE_CHECKING:
     import os
@@ -134,7 +130,7 @@ def stream(
     if session.is_connect:
         called = _at_server(place, plan.fields, given, folder, each_batch)
     else:
-        called = _called(_Batches(session, place, plan, given, folder), each_batch)
+        called = _called(_Batches(BatchFrames(session, place, plan), folder), each_batch)
 
     reader = spark.readStream.format("deltafast-places")
     for key, value in options.items():
@@ -168,7 +164,8 @@ def _at_server(
         if "batches" not in held:
             session = Session(empty.sparkSession)
             table = DeltaTable(place.uri, storage_options=place.options or None, time_zone=session.zone)
-            held["batches"] = _Batches(session, place, StreamPlan(table, given, fields), given, checkpoint)
+            frames = BatchFrames(session, place, StreamPlan(table, given, fields))
+            held["batches"] = _Batches(frames, checkpoint)
         each_batch(held["batches"].frame(number), number)
 
     return called
@@ -177,65 +174,13 @@ def _at_server(
 class _Batches:
     """The batches of a query, whose ends Spark writes to its checkpoint before it runs them."""
 
-    def __init__(
-        self, session: Session, place: Place, plan: StreamPlan, options: StreamOptions, checkpoint: Place
-    ) -> None:
-        self._session, self._place, self._plan, self._options = session, place, plan, options
-        self._checkpoint = checkpoint
-        fields = [field_of(field["name"], plain_type(field["type"])) for field in plan.fields]
-        self._fields = fields + CHANGE_DATA_FIELDS if options.change_data_feed else fields
+    def __init__(self, frames: BatchFrames, checkpoint: Place) -> None:
+        self._frames, self._session, self._checkpoint = frames, frames.session, checkpoint
 
     def frame(self, number: int) -> Any:
         """Return the rows of a batch."""
         start = self._offset(number - 1) if number else BEGINNING
-        frames: list[Any] = []
-        held: dict[tuple[int, bool], list[str]] = {}
-        versions: list[int] = []
-        self._plan.table.update_incremental()
-        for piece in self._plan.pieces(start, self._offset(number)):
-            if piece.files is None:
-                versions.append(piece.version)
-            else:
-                held.setdefault((piece.version, piece.snapshot), []).extend(piece.files)
-        for (version, _), paths in held.items():
-            there = self._at(version)
-            frames.append(self._shaped(files_frame(there, paths), there))
-        if versions:
-            there = self._at(versions[-1])
-            frames.append(self._shaped(python_scan.changes(there, versions[0], versions[-1]), there))
-        if not frames:
-            return self._session.spark.createDataFrame([], spark_schema(self._fields))
-        whole = frames[0]
-        for frame in frames[1:]:
-            whole = whole.unionAll(frame)
-        return whole
-
-    def _at(self, version: int) -> Version:
-        there = pinned(self._plan.table)
-        there.load_as_version(version)
-        return Version(self._session, self._place, there, is_past=True)
-
-    def _shaped(self, frame: Any, version: Version) -> Any:
-        """Return the stream's columns; those that the version did not have are null."""
-        from pyspark.sql import functions
-
-        own = {field["name"]: plain_type(field["type"]) for field in version.columns.fields}
-        added: dict[str, Any] = {
-            "_change_type": functions.lit("insert"),
-            "_commit_version": functions.lit(version.number).cast("long"),
-            "_commit_timestamp": functions.timestamp_millis(functions.lit(version.snapshot.timestamp_ms)),
-        }
-        columns: list[Any] = []
-        for field in self._fields:
-            name = field["name"]
-            if name in frame.columns:
-                column = functions.col(quoted(name))
-                same = name in added or own.get(name) == plain_type(field["type"])
-                column = column if same else column.cast(spark_type(field["type"]))
-            else:
-                column = added.get(name, functions.lit(None).cast(spark_type(field["type"])))
-            columns.append(column.alias(name))
-        return frame.select(*columns)
+        return self._frames.between(start, self._offset(number))
 
     def _offset(self, number: int) -> dict[str, Any]:
         """Return the position of the end of a batch."""

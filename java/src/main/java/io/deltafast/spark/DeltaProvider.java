@@ -24,14 +24,17 @@ import org.apache.spark.sql.execution.datasources.FileFormat;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
 import org.apache.spark.sql.execution.datasources.OutputWriterFactory;
+import org.apache.spark.sql.execution.streaming.Source;
 import org.apache.spark.sql.sources.BaseRelation;
 import org.apache.spark.sql.sources.CreatableRelationProvider;
 import org.apache.spark.sql.sources.DataSourceRegister;
 import org.apache.spark.sql.sources.RelationProvider;
 import org.apache.spark.sql.sources.SchemaRelationProvider;
+import org.apache.spark.sql.sources.StreamSourceProvider;
 import org.apache.spark.sql.types.StructType;
 import org.sparkproject.guava.cache.Cache;
 import scala.Option;
+import scala.Tuple2;
 import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
 
@@ -47,8 +50,11 @@ public final class DeltaProvider
         RelationProvider,
         SchemaRelationProvider,
         CreatableRelationProvider,
+        StreamSourceProvider,
         FileFormat {
   private static volatile FormatHandler handler;
+
+  private final DeltaStreamProvider streams = new DeltaStreamProvider();
 
   /** Sets the object that plans and commits, for every instance; null for none. */
   public void setHandler(FormatHandler newHandler) {
@@ -113,6 +119,35 @@ public final class DeltaProvider
       Dataset<Row> rows) {
     write(context, CollectionConverters.asJava(options), mode, rows);
     return relation(context, options);
+  }
+
+  @Override
+  public Tuple2<String, StructType> sourceSchema(
+      SQLContext context,
+      Option<StructType> schema,
+      String provider,
+      scala.collection.immutable.Map<String, String> options) {
+    return streams.sourceSchema(context, schema, provider, options);
+  }
+
+  @Override
+  public Source createSource(
+      SQLContext context,
+      String metadata,
+      Option<StructType> schema,
+      String provider,
+      scala.collection.immutable.Map<String, String> options) {
+    return streams.createSource(context, metadata, schema, provider, options);
+  }
+
+  /** The location of the table that options name. */
+  static String pathOf(Map<String, String> options) {
+    for (Map.Entry<?, ?> entry : options.entrySet()) {
+      if (((String) entry.getKey()).equalsIgnoreCase("path")) {
+        return (String) entry.getValue();
+      }
+    }
+    return null;
   }
 
   private static BaseRelation relation(

@@ -45,12 +45,7 @@ public final class FrameRelation extends BaseRelation
 
   /** The table's location. */
   public String path() {
-    for (Map.Entry<?, ?> entry : options.entrySet()) {
-      if (((String) entry.getKey()).equalsIgnoreCase("path")) {
-        return (String) entry.getValue();
-      }
-    }
-    return null;
+    return DeltaProvider.pathOf(options);
   }
 
   @Override

@@ -1,0 +1,103 @@
+"""The change data feed as a plan over Spark's own Parquet reader.
+
+The core lists the files that hold the changes, and of each the rows that are not changes; these are skipped as deleted
+rows are. Executors need nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from deltafast._interop.record_batch_reader import RecordBatchReader
+from deltafast.exceptions import warn
+from deltafast.spark._scan import file_index, python_scan
+from deltafast.spark._scan.file_index import IndexUnavailableError
+from deltafast.spark._scan.physical_columns import field_of, quoted
+from deltafast.spark._scan.snapshot import VECTOR, Listing
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from deltafast.spark._scan.snapshot import Version
+
+__all__ = ["changes"]
+
+_TYPE, _VERSION, _TIME = "_change_type", "_commit_version", "_commit_timestamp"
+
+
+def changes(version: Version, first: int, last: int) -> Any:
+    """Return the change data feed of some versions: the columns of `version` and the feed's three.
+
+    Args:
+        version: The version whose schema the feed has.
+        first: The first version of the feed.
+        last: The last one; no rows if it is less than `first`.
+    """
+    if version.session.is_connect or (version.mapping == "id" and not version.snapshot.ids_agree()):
+        return python_scan.changes(version, first, last)
+    try:
+        return _scan(version, first, last)
+    except IndexUnavailableError as error:
+        warn(f"{error}; the Python of the executors reads the change data feed instead")
+        return python_scan.changes(version, first, last)
+
+
+def _scan(version: Version, first: int, last: int) -> Any:
+    import pyarrow.compute as pc
+    from pyspark.sql import functions
+
+    compute: Any = pc
+    found: Any = RecordBatchReader(version.snapshot.change_files(first, max(first, last))).read_all()
+    if last < first:
+        found = found.slice(0, 0)
+    in_files = compute.is_null(found.column("change_type"))
+    frames: list[Any] = []
+    for files, has_column in ((found.filter(in_files), True), (found.filter(compute.invert(in_files)), False)):
+        if len(files) or (not has_column and not frames):
+            data = version.columns.physical(version.columns.data)
+            data += [field_of(_TYPE, "string")] if has_column else []
+            listing = _listing(version, files, has_column=has_column)
+            rows = file_index.scan(version, listing, data)
+            columns = [functions.col(quoted(name)) for name in (_TYPE, _VERSION, _TIME)]
+            frames.append(rows.select(*version.columns.project(), *columns))
+    return frames[0] if len(frames) == 1 else frames[0].unionAll(frames[1])
+
+
+def _listing(version: Version, found: pa.Table, *, has_column: bool) -> Listing:
+    """Return the files of a feed; `has_column` if they contain the change type."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    compute: Any = pc
+    files: Any = found
+    paths = files.column("path").combine_chunks()
+    # Newer versions may have removed them, so a vacuum may have deleted them.
+    gone = version.removed_since(paths)
+    data: dict[str, Any] = {
+        "path": paths,
+        "size": files.column("size_bytes"),
+        "time": files.column("modification_time"),
+        "ended": gone,
+        "rows": files.column("num_rows"),
+    }
+    partition = files.column("partition").combine_chunks()
+    for field in version.columns.partition:
+        data[version.columns.name(field)] = compute.struct_field(partition, field["name"])
+    constants = version.columns.physical(version.columns.partition)
+    if not has_column:
+        data[_TYPE] = files.column("change_type")
+        constants.append(field_of(_TYPE, "string"))
+    data[_VERSION], data[_TIME] = files.column("commit_version"), files.column("commit_timestamp")
+    constants += [field_of(_VERSION, "long"), field_of(_TIME, "timestamp")]
+    words = files.column("excluded").combine_chunks()
+    is_marked = compute.is_valid(words)
+    vectors = None
+    if compute.any(is_marked).as_py():
+        # A file can be here several times, with other rows each time: vectors are numbered by row of the list.
+        number = compute.subtract(compute.cumulative_sum(is_marked.cast(pa.int32())), pa.scalar(1, pa.int32()))
+        data[VECTOR] = compute.if_else(is_marked, number, None)
+        constants.append(field_of(VECTOR, "integer"))
+        kept = words.filter(is_marked)
+        vectors = pa.table({"vector": pa.array(range(len(kept)), pa.int32()), "words": kept})
+    size = int(compute.sum(files.column("size_bytes")).as_py() or 0)
+    return Listing(pa.table(data), constants, vectors, size, (), None, paths, is_feed=True)

@@ -1,0 +1,117 @@
+"""`readStream.format("delta")`: what the Java classes of a stream call to plan it."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from deltafast.exceptions import InvalidArgumentError
+from deltafast.spark._scan.physical_columns import spark_schema
+from deltafast.spark._session.java_calls import stream_planner, stream_provider
+from deltafast.spark._session.session import Session
+from deltafast.spark._session.storage import place_of
+from deltafast.spark._streaming.batch_frames import BatchFrames, stream_fields
+from deltafast.spark._streaming.batch_planner import StreamPlan
+from deltafast.spark._streaming.options import is_stream_option, stream_options
+from deltafast.spark.exceptions import during, set_failure
+from deltafast.table import DeltaTable
+
+if TYPE_CHECKING:
+    from deltafast.spark._session.storage import Place
+
+__all__ = ["stream_format"]
+
+
+def stream_format(session: Session) -> str:
+    """Return the name with which `readStream.format` reads tables in a classic session.
+
+    Raises:
+        UnavailableError: This Spark does not accept the Java class.
+    """
+    return str(_Streams(session).provider.getClass().getName())
+
+
+class _Streams:
+    """Plans streams for Java."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self.provider = stream_provider(session, self)
+
+    def streamSchema(self, session: Any, options: Any, failure: Any) -> Any:  # noqa: N802 - Java calls it
+        """Return the columns of a stream; on an error set `failure`."""
+        try:
+            with during("stream"):
+                fields = stream_fields(self._plan(session, options)[2])
+                return session.parseDataType(spark_schema(fields).json())
+        except BaseException as error:  # noqa: BLE001 - Java raises it again
+            set_failure(error, failure)
+            return None
+
+    def streamPlanner(self, session: Any, options: Any, failure: Any) -> Any:  # noqa: N802 - Java calls it
+        """Return the planner of a stream; on an error set `failure`."""
+        try:
+            with during("stream"):
+                return stream_planner(self._session, self.provider, _StreamPlanner(*self._plan(session, options)))
+        except BaseException as error:  # noqa: BLE001 - Java raises it again
+            set_failure(error, failure)
+            return None
+
+    def _plan(self, java: Any, options: Any) -> tuple[Session, Place, StreamPlan]:
+        """Return the stream of a table by the options of a reader.
+
+        Raises:
+            InvalidArgumentError: An option is invalid, or the path is missing.
+            TableNotFoundError: There is no table.
+        """
+        from pyspark.sql import SparkSession
+
+        session = Session(SparkSession(self._session.spark._sc, java))
+        given = {str(key).lower(): str(value) for key, value in dict(options).items()}
+        if "path" not in given:
+            message = "readStream.format('delta') needs the path of a table: load(path)"
+            raise InvalidArgumentError(message)
+        place = place_of(session, given["path"])
+        table = DeltaTable(place.uri, storage_options=place.options or None, time_zone=session.zone)
+        # Like delta-spark, it ignores other options.
+        known = {key: value for key, value in given.items() if is_stream_option(key)}
+        return session, place, StreamPlan(table, stream_options(known))
+
+
+class _StreamPlanner:
+    """Plans the batches of one query for Java.
+
+    Args:
+        session: The session that reads them.
+        place: The table's location.
+        plan: The stream.
+    """
+
+    def __init__(self, session: Session, place: Place, plan: StreamPlan) -> None:
+        self._plan, self._frames = plan, BatchFrames(session, place, plan)
+
+    def nextPosition(self, start: Any, isLimited: bool, failure: Any) -> str | None:  # noqa: N802, N803 - Java calls it
+        """Return the end of the batch that begins at `start`; `start` itself if there are no new rows."""
+        try:
+            begin = self._plan.position_of(str(start))
+            end = self._plan.next(begin, limited=isLimited)
+            return str(start) if start and end == begin else json.dumps(end)
+        except BaseException as error:  # noqa: BLE001 - Java raises it again
+            set_failure(error, failure)
+            return None
+
+    def batch(self, start: Any, end: Any, failure: Any) -> Any:
+        """Return the Java frame with the rows between two positions."""
+        try:
+            positions = self._plan.position_of(str(start)), self._plan.position_of(str(end))
+            return self._frames.between(*positions)._jdf
+        except BaseException as error:  # noqa: BLE001 - Java raises it again
+            set_failure(error, failure)
+            return None
+
+    def stopAtNewest(self, failure: Any) -> None:  # noqa: N802 - Java calls it
+        """End the query at the version that is the newest now."""
+        try:
+            self._plan.stop_at_newest()
+        except BaseException as error:  # noqa: BLE001 - Java raises it again
+            set_failure(error, failure)
