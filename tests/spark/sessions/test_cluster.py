@@ -272,7 +272,7 @@ def test_change_data_feeds(spark, tmp_path):
     deltafast.spark.write(frame, folder, partition_by=["p"], configuration=properties)
     table = DeltaTable(folder)
     table.delete("id < 10")
-    table.update({"id": "id + 1000"}, "id >= 90 and p = 1")
+    table.update({"id": "id + 1000"}, predicate="id >= 90 and p = 1")
     table.delete("p = 0")
     expected = {
         (row["id"], row["p"], row["_change_type"], row["_commit_version"])
