@@ -270,7 +270,7 @@ READ = (
     Stage(
         "Prune",
         "prune, scan",
-        ("The predicate over partition values, then over the", "statistics of the remaining files."),
+        ("The predicate over the partition values and the", "statistics of the files."),
         (),
         "scan plan: files that may contain matching rows",
     ),

@@ -7,6 +7,7 @@ figures, of which the medians count; CPU seconds and memory are Java's and Pytho
 from __future__ import annotations
 
 import contextlib
+import itertools
 import shutil
 import statistics
 from pathlib import Path
@@ -215,10 +216,89 @@ def _merge(session: Any, peer: str, table: str, source: str) -> None:
         ).collect()
 
 
+def _feed(clock: Clock, job: Job) -> Facts:
+    """The change data feed of all versions, whose rows are dropped."""
+    peer, folder = job["peer"], str(job["table"])
+    options = {"readChangeFeed": "true", "startingVersion": "1"}
+    with sparks.running() as spark:
+
+        def frame() -> Any:
+            if peer == "deltafast":
+                import deltafast.spark
+
+                return deltafast.spark.read(spark.session, folder, options=options)
+            return spark.session.read.format("delta").options(**options).load(folder)
+
+        _phase(clock, spark, "feed", lambda: frame().write.format("noop").mode("overwrite").save())
+        kinds = sorted(tuple(row) for row in frame().groupBy("_change_type").agg({"id": "sum", "*": "count"}).collect())
+    return {"rows": sum(kind[-1] for kind in kinds), "sum": str(kinds)}
+
+
+def _stream(clock: Clock, job: Job) -> Facts:
+    """Stream a table into nothing and into another table, as much as there is."""
+    with sparks.running() as spark, _empty(job) as base:
+
+        def run(sink: str, number: int) -> str:
+            target = f"{base}/{sink}-{number}"
+            writer = _source(spark.session, job["peer"], str(job["table"])).writeStream
+            if sink == "noop":
+                writer = writer.format("noop")
+            elif job["peer"] == "deltafast":
+                import deltafast.spark
+
+                writer = writer.foreachBatch(deltafast.spark.sink(target))
+            else:
+                writer = writer.format("delta").option("path", target)
+            writer.option("checkpointLocation", f"{target}-c").trigger(availableNow=True).start().awaitTermination()
+            return target
+
+        for sink in ("noop", "table"):
+            numbers = itertools.count()
+            target = _phase(clock, spark, sink, lambda sink=sink, numbers=numbers: run(sink, next(numbers)))
+        found = _frame(spark.session, job["peer"], target).selectExpr("count(*)", "sum(id)").collect()[0]
+    return {"rows": found[0], "written": found[0], "sum": str(found[1])}
+
+
+def _batches(clock: Clock, job: Job) -> Facts:
+    """Stream a table of small versions, a file a batch."""
+    import pyarrow as pa
+
+    import deltafast
+
+    with sparks.running() as spark, _empty(job) as base:
+        for n in range(job["batches"]):
+            deltafast.write_deltalake(f"{base}/t", pa.table({"id": [n]}), mode="append")
+
+        def run(batches: int) -> None:
+            stream = _source(spark.session, job["peer"], f"{base}/t", maxFilesPerTrigger=1, startingVersion=batches)
+            writer = stream.writeStream.format("noop").option("checkpointLocation", f"{base}/c{batches}")
+            writer.trigger(availableNow=True).start().awaitTermination()
+
+        run(job["batches"] - min(20, job["batches"] // 2))
+        timing, _ = spark.taken(lambda: run(0))
+        clock.phases["batch"] = {key: timing[key] / (job["batches"] if key in ("wall", "cpu") else 1) for key in timing}
+    return {"rows": job["batches"]}
+
+
+def _source(session: Any, peer: str, folder: str, **options: Any) -> Any:
+    """A stream of a table."""
+    name = "delta"
+    if peer == "deltafast":
+        from deltafast.spark._session.session import Session
+        from deltafast.spark._streaming.stream_source import stream_format
+
+        # `delta` after `enable`; in a session with Delta's jar that is delta-spark.
+        name = stream_format(Session(session))
+    return session.readStream.format(name).options(**options).load(folder)
+
+
 #: What the command line calls them.
 WORK: dict[str, Callable[[Any, Any], Any]] = {
     "spark-read": _read,
     "spark-plan": _plan,
     "spark-append": _append,
     "spark-change": _change,
+    "spark-feed": _feed,
+    "spark-stream": _stream,
+    "spark-batches": _batches,
 }
