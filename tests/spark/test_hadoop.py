@@ -114,6 +114,7 @@ def test_delta_spark_reads_what_was_written_and_the_other_way_round(spark, root)
     assert detail["location"] == spark.sql(f"DESCRIBE DETAIL delta.`{root}`").first()["location"]
 
 
+@pytest.mark.proof
 def test_a_stream_out_of_and_into_tables(spark, root, cluster):
     source, first, second = (f"{root}/{name}" for name in ("source", "first", "second"))
     deltafast.spark.write(spark.range(20), source)
@@ -129,6 +130,7 @@ def test_a_stream_out_of_and_into_tables(spark, root, cluster):
     assert rows(theirs(spark, second)) == rows(spark.range(20))
 
 
+@pytest.mark.proof
 def test_of_writers_at_once_each_makes_its_own_version(spark, root, options):
     write_deltalake(root, pa.table({"id": pa.array([], pa.int64())}), storage_options=options)
     failures: list[Exception] = []

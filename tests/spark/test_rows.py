@@ -14,7 +14,7 @@ from deltafast import DeltaTable, convert_to_deltalake
 from deltafast.spark._scan import file_index
 from deltafast.spark._session.session import Session
 
-from .helpers import plan
+from .helpers import plan, usual_and_proof
 
 pytestmark = [
     pytest.mark.spark,
@@ -123,7 +123,7 @@ def _theirs(spark: Any, path: str) -> Any:
         spark.conf.unset(file_index.READER)
 
 
-@pytest.mark.parametrize("setting", SETTINGS)
+@pytest.mark.parametrize("setting", usual_and_proof([*SETTINGS][:2], [*SETTINGS][2:]))
 def test_rows_are_sparks_to_the_byte(spark, types, setting):
     settings, has_vectors = SETTINGS[setting]
     with _conf(spark, {"spark.sql.codegen.maxFields": "200"}):

@@ -66,6 +66,7 @@ CHANGES = [
 ]
 
 
+@pytest.mark.proof
 def test_statements_change_tables_as_in_delta_spark(reference, spark, pair):
     theirs, mine = pair
     for change in CHANGES:

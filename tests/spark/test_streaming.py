@@ -26,6 +26,7 @@ from deltafast.spark._streaming.stream_source import stream_format
 from oracle.reference import arrow
 
 from . import killed_stream
+from .helpers import usual_and_proof
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 
@@ -166,7 +167,7 @@ def test_the_change_feed_streams(followed, changed):
     assert len(found[0]) == 5
 
 
-@pytest.mark.parametrize("batches", [1, 2])
+@pytest.mark.parametrize("batches", usual_and_proof([1], [2]))
 @pytest.mark.parametrize(
     "options",
     [

@@ -507,6 +507,7 @@ def test_predicates_are_listed_as_spark_prints_them(spark):
     assert listed("a BETWEEN 1 AND 2") is None
 
 
+@pytest.mark.proof
 def test_executors_change_rows_where_the_session_wants_it(reference, spark, pair):
     theirs, mine = pair
     source = spark.range(90, 110).selectExpr("id", "'p1' as p", "7 as v")

@@ -181,15 +181,18 @@ def test_reports_in_a_file_are_complete(everything):
     )
 
 
+@pytest.mark.proof
 def test_selection_and_the_first_failure_are_decided_by_the_parent(tmp_path):
     said = run(tmp_path, "-v", "-x", "-k", "fails or killed or here")
     assert "1 failed, 9 deselected" in said
     assert run(tmp_path, "-q", "-k", "passes or another").startswith("..")
 
 
+@pytest.mark.proof
 def test_workers_of_xdist_have_children_of_their_own(tmp_path):
     assert "3 passed" in run(tmp_path, "-v", "-n2", "--dist=worksteal", "-k", "passes or shares or runs")
 
 
+@pytest.mark.proof
 def test_names_of_groups_of_xdist_are_none_of_the_child(tmp_path):
     assert "1 passed" in run(tmp_path, "-v", "-n1", "--dist=loadgroup", "-k", "group")

@@ -170,6 +170,7 @@ def test_statements(spark, changed):
             call()
 
 
+@pytest.mark.proof
 def test_commands_as_jobs(spark, folder):
     """DELETE, UPDATE and MERGE as Spark jobs, with deletion vectors and without."""
     spark.conf.set("spark.deltafast.engine", "jobs")

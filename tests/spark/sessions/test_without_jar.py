@@ -131,6 +131,7 @@ def test_identity_values_are_unique_whichever_attempts_fail(spark, folder):
     assert DeltaTable(folder).schema().fields[0].metadata["delta.identity.highWaterMark"] == min(found)
 
 
+@pytest.mark.proof
 def test_commands_whose_tasks_fail_once_change_each_row_once(spark, folder):
     """Commands that fail altogether leave no file."""
     from deltafast.spark import jobs
