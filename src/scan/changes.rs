@@ -454,4 +454,3 @@ fn projected(
         progress: all.progress,
     })
 }
-

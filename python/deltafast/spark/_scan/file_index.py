@@ -25,6 +25,7 @@ from deltafast.spark._session.java_calls import (
     add_row_format_rule,
     add_row_tracking_rule,
     file_index,
+    frame_of_index,
     frame_of_stream,
     parquet_format,
     set_planner,
@@ -213,7 +214,7 @@ def scan(version: Version, listing: Listing, data: list[dict[str, Any]]) -> Any:
     from pyspark.sql import DataFrame
 
     session = version.session
-    spark, jvm = session.spark, session.jvm
+    spark = session.spark
     java = spark._jsparkSession
 
     def schema(fields: list[dict[str, Any]]) -> Any:
@@ -238,17 +239,7 @@ def scan(version: Version, listing: Listing, data: list[dict[str, Any]]) -> Any:
             if follows:
                 planner = _FollowingPlanner(version, planner, leaves_out=leaves_out)
             set_planner(session, index, planner, follows=follows)
-        formats = jvm.org.apache.spark.sql.execution.datasources
-        relation = formats.HadoopFsRelation(
-            index,
-            constants,
-            schema(data),
-            jvm.scala.Option.empty(),
-            formats.parquet.ParquetFileFormat() if reader is None else reader,
-            jvm.PythonUtils.toScalaMap(jvm.java.util.HashMap()),
-            java,
-        )
-        frame = DataFrame(java.baseRelationToDataFrame(relation), spark)
+        frame = DataFrame(frame_of_index(session, index, schema(data), reader), spark)
         _count_by_log(session)
         if reader is not None:
             _make_rows(session)

@@ -67,6 +67,11 @@ class Columns:
         # Files never contain `void` columns.
         self.data = [f for f in self.fields if f["name"] not in partition and f["type"] != "void"]
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether the files have the table's names, and readers see no metadata of its fields."""
+        return not self.is_mapped and not any(_seen(field) for field in self.fields)
+
     def name(self, field: dict[str, Any]) -> str:
         """Return the physical name of a field."""
         return field.get("metadata", {}).get(_PHYSICAL, field["name"]) if self.is_mapped else field["name"]

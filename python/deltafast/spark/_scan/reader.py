@@ -185,7 +185,8 @@ def _frame(
             raise InvalidArgumentError(str(error)) from error
         return python_scan.scan(version, tree, metadata, only)
     added = [row_tracking(name, column, constant) for name, column, constant in materialized]
-    frame = frame.select(*version.columns.project(), *added)
+    if added or not version.columns.is_plain or frame.columns != [field["name"] for field in version.columns.fields]:
+        frame = frame.select(*version.columns.project(), *added)
     if version.session.is_connect and not added:
         # Spark's reader regards all columns of files as nullable; the frame's schema is the one of the table.
         frame._cached_schema = spark_schema(version.columns.seen())

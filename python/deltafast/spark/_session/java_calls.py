@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol, cast
+from weakref import WeakKeyDictionary
 
-from deltafast.spark._session.java_library import add_service, array, call_static, load
+from deltafast.spark._session.java_library import add_service, call_static, construct, load
 
 if TYPE_CHECKING:
     from deltafast.spark._session.java_library import JavaSession
@@ -21,6 +22,7 @@ __all__ = [
     "add_row_tracking_rule",
     "delta_provider",
     "file_index",
+    "frame_of_index",
     "frame_of_stream",
     "hadoop_gateway",
     "parquet_format",
@@ -124,9 +126,21 @@ def file_index(
     return _new(session, "DeltaFileIndex", root, version, partition, files, size, configuration, vectors, context)
 
 
+def frame_of_index(session: JavaSession, index: Any, columns: Any, reader: Any) -> Any:
+    """Return the Java frame of the physical columns and constants of a file index.
+
+    Args:
+        session: A session.
+        index: The file index.
+        columns: The schema of the files.
+        reader: The reader of files; Spark's if None.
+    """
+    return index.frame(session.spark._jsparkSession, columns, reader)
+
+
 def set_planner(session: JavaSession, index: Any, planner: FilePlanner, *, follows: bool) -> None:
     """Set the planner of a file index; `follows` makes each query read the newest version."""
-    index.setPlanner(_implementing(session, index, planner, "FilePlanner"), follows)
+    index.setPlanner(_implementing(session, "DeltaFileIndex", planner, "FilePlanner"), follows)
 
 
 def frame_of_stream(session: JavaSession, schema: Any, file: str) -> Any:
@@ -144,22 +158,34 @@ def parquet_format(session: JavaSession, kind: Any, has_vectors: bool, row_ids: 
         row_ids: The column with materialized row ids; empty without row tracking.
         commit_versions: The column with materialized commit versions; empty without row tracking.
     """
-    return kind.getConstructors()[0].newInstance(array(session, has_vectors, row_ids, commit_versions))
+    return construct(session, kind, has_vectors, row_ids, commit_versions)
 
 
 def add_row_count_rule(session: JavaSession) -> None:
     """Add the optimizer rule that takes a table's row count from the log."""
-    call_static(session, load(session, "RowCountRule"), "addRule", session.spark._jsparkSession)
+    _add_rule(session, "RowCountRule")
 
 
 def add_row_format_rule(session: JavaSession) -> None:
     """Add the optimizer rule that makes whole rows column by column."""
-    call_static(session, load(session, "RowFormat"), "addRule", session.spark._jsparkSession)
+    _add_rule(session, "RowFormat")
 
 
 def add_row_tracking_rule(session: JavaSession) -> None:
     """Add the optimizer rule that completes row ids and commit versions in `_metadata`."""
-    call_static(session, load(session, "RowTrackingRule"), "addRule", session.spark._jsparkSession)
+    _add_rule(session, "RowTrackingRule")
+
+
+#: The optimizer rules of each session.
+_RULES: WeakKeyDictionary[Any, set[str]] = WeakKeyDictionary()
+
+
+def _add_rule(session: JavaSession, name: str) -> None:
+    """Add the optimizer rule of a class to a session, once."""
+    known = _RULES.setdefault(session.spark, set())
+    if name not in known:
+        call_static(session, load(session, name), "addRule", session.spark._jsparkSession)
+        known.add(name)
 
 
 def delta_provider(session: JavaSession) -> Any:
@@ -171,19 +197,19 @@ def delta_provider(session: JavaSession) -> Any:
 
 def set_handler(session: JavaSession, provider: Any, handler: FormatHandler) -> None:
     """Set the object that reads and writes for the format `delta`."""
-    provider.setHandler(_implementing(session, provider, handler, "FormatHandler"))
+    provider.setHandler(_implementing(session, "DeltaProvider", handler, "FormatHandler"))
 
 
 def stream_provider(session: JavaSession, handler: StreamHandler) -> Any:
     """Return the source of streams, whose planners `handler` returns."""
     provider = _new(session, "DeltaStreamProvider")
-    provider.setHandler(_implementing(session, provider, handler, "StreamHandler"))
+    provider.setHandler(_implementing(session, "DeltaStreamProvider", handler, "StreamHandler"))
     return provider
 
 
-def stream_planner(session: JavaSession, provider: Any, planner: StreamPlanner) -> Any:
+def stream_planner(session: JavaSession, planner: StreamPlanner) -> Any:
     """Prepare a planner of a stream as the result of a call by Java."""
-    return _implementing(session, provider, planner, "StreamPlanner")
+    return _implementing(session, "DeltaStreamProvider", planner, "StreamPlanner")
 
 
 def hadoop_gateway(session: JavaSession) -> Any:
@@ -192,14 +218,21 @@ def hadoop_gateway(session: JavaSession) -> Any:
     return call_static(session, kind, "start", kind.getClassLoader())
 
 
-def _implementing(session: JavaSession, caller: Any, implementation: Any, interface: str) -> Any:
-    """Prepare an object for calls from Java."""
+#: The packages of classes, by their Java virtual machine and name: one for all but those that Janino compiled.
+_PACKAGES: dict[tuple[Any, str], str] = {}
+
+
+def _implementing(session: JavaSession, caller: str, implementation: Any, interface: str) -> Any:
+    """Prepare an object for calls from a Java class."""
     from pyspark import java_gateway
 
     cast("Any", java_gateway).ensure_callback_server_started(session.spark._sc._gateway)
-    implementation.Java = _Interface(str(caller.getClass().getPackageName()), interface)
+    key = (session.spark._sc._gateway, caller)
+    if key not in _PACKAGES:
+        _PACKAGES[key] = str(load(session, caller).getPackageName())
+    implementation.Java = _Interface(_PACKAGES[key], interface)
     return implementation
 
 
 def _new(session: JavaSession, name: str, *arguments: Any) -> Any:
-    return load(session, name).getConstructors()[0].newInstance(array(session, *arguments))
+    return construct(session, load(session, name), *arguments)

@@ -26,8 +26,8 @@ __all__ = [
     "JavaSession",
     "UnavailableError",
     "add_service",
-    "array",
     "call_static",
+    "construct",
     "first_line",
     "load",
     "on_executors",
@@ -124,7 +124,7 @@ def on_executors(session: JavaSession, kind: Any) -> None:
         UnavailableError: The executors cannot load it.
     """
     context = session.spark._sc
-    if context._jsc.sc().isLocal():
+    if re.fullmatch(r"local(\[.*\])?", context.master):
         # The executor is a thread of the driver.
         return
     # Other contexts of the same Java have other executors.
@@ -137,7 +137,7 @@ def on_executors(session: JavaSession, kind: Any) -> None:
                 context._jsc.addJar(jar)
                 _SENT[application, jar] = None
             probe = kind.getClassLoader().loadClass(f"{kind.getPackageName()}.ExecutorProbe")
-            function = probe.getConstructors()[0].newInstance(array(session, name))
+            function = construct(session, probe, name)
             numbers = session.jvm.java.util.ArrayList()
             numbers.add(1)
             context._jsc.parallelize(numbers, 1).map(function).collect()
@@ -150,18 +150,24 @@ def on_executors(session: JavaSession, kind: Any) -> None:
 
 
 def call_static(session: JavaSession, kind: Any, name: str, *arguments: Any) -> Any:
-    """Call the one static method of a class that has this name."""
-    # Of the class alone: py4j asks for the name of each method by a call of its own, and Spark's classes have many.
-    method = next(method for method in kind.getDeclaredMethods() if method.getName() == name)
-    return method.invoke(None, array(session, *arguments))
+    """Call the one static method of a class that has this name, with one to three arguments."""
+    return _invoker(session).callStatic(kind, name, *arguments)
 
 
-def array(session: JavaSession, *values: Any) -> Any:
-    """Return an array of Java objects."""
-    out = session.spark._sc._gateway.new_array(session.jvm.java.lang.Object, len(values))
-    for place, value in enumerate(values):
-        out[place] = value
-    return out
+def construct(session: JavaSession, kind: Any, *arguments: Any) -> Any:
+    """Call the only constructor of a class, with none, one, three or eight arguments."""
+    return _invoker(session).construct(kind, *arguments)
+
+
+def _invoker(session: JavaSession) -> Any:
+    """Return the object through which Java's reflection takes one call instead of one for each argument."""
+    key = (session.spark._sc._gateway, "the invoker")
+    if key not in _LOADED:
+        library = _library()
+        kind = _load_from(session, f"{library.package}.Invoker", library.jar)
+        none = session.spark._sc._gateway.new_array(session.jvm.java.lang.Object, 0)
+        _LOADED[key] = kind.getConstructors()[0].newInstance(none)
+    return _LOADED[key]
 
 
 def first_line(error: BaseException) -> str:

@@ -55,7 +55,7 @@ class BatchFrames:
         ]
         if versions:
             there = self._at(versions[-1])
-            frames.append(self._shaped(changes(there, versions[0], versions[-1]), there))
+            frames.append(self._shaped(changes(there, versions[0], versions[-1]), there, has_changes=True))
         if not frames:
             there = self._at(self._plan.table.version())
             frames.append(self._shaped(files_frame(there, ()), there))
@@ -69,11 +69,20 @@ class BatchFrames:
         there.load_as_version(version)
         return Version(self.session, self._place, there, is_past=True)
 
-    def _shaped(self, frame: Any, version: Version) -> Any:
-        """Return the stream's columns; those that the version did not have are null."""
+    def _shaped(self, frame: Any, version: Version, *, has_changes: bool = False) -> Any:
+        """Return the stream's columns; those that the version did not have are null.
+
+        Args:
+            frame: The version's columns.
+            version: The version.
+            has_changes: Whether the frame also has the columns of the change data feed.
+        """
         from pyspark.sql import functions
 
         own = {field["name"]: plain_type(field["type"]) for field in version.columns.fields}
+        given = [*own.items(), *((field["name"], field["type"]) for field in CHANGE_DATA_FIELDS if has_changes)]
+        if given == [(field["name"], plain_type(field["type"])) for field in self._fields]:
+            return frame
         added: dict[str, Any] = {
             "_change_type": functions.lit("insert"),
             "_commit_version": functions.lit(version.number).cast("long"),

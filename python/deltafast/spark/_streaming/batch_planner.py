@@ -183,7 +183,9 @@ class StreamPlan:
 
     def _run(self, run: list[_Versioned], version: int) -> list[_Part]:
         """Return files of several commits at the last version, or at their own one if they have changed since."""
-        found = RecordBatchReader(self._at(version).snapshot.files(columns=["path", "deletion_vector"])).read_all()
+        paths = {file.path for file, _ in run}
+        listed = self._at(version).snapshot.files(columns=["path", "deletion_vector"], paths=paths)
+        found = RecordBatchReader(listed).read_all()
         plain = found.column("deletion_vector").combine_chunks().is_null()
         whole = set(found.column("path").combine_chunks().filter(plain).to_pylist())
         out: dict[int, list[StreamFile]] = {}

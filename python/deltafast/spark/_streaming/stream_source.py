@@ -52,7 +52,7 @@ class _Streams:
         """Return the planner of a stream; on an error set `failure`."""
         try:
             with during("stream"):
-                return stream_planner(self._session, self.provider, _StreamPlanner(*self._plan(session, options)))
+                return stream_planner(self._session, _StreamPlanner(*self._plan(session, options)))
         except BaseException as error:  # noqa: BLE001 - Java raises it again
             set_failure(error, failure)
             return None

@@ -19,16 +19,23 @@ import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FileStatus;
 import org.apache.hadoop.fs.Path;
 import org.apache.spark.SparkContext;
+import org.apache.spark.sql.Dataset;
+import org.apache.spark.sql.Row;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.BasePredicate;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 import org.apache.spark.sql.catalyst.expressions.Predicate$;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.execution.datasources.FileFormat;
 import org.apache.spark.sql.execution.datasources.FileIndex;
 import org.apache.spark.sql.execution.datasources.FileStatusWithMetadata;
+import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.PartitionDirectory;
+import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat;
 import org.apache.spark.sql.types.StructType;
+import scala.Option;
 import scala.collection.immutable.Map$;
 import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
@@ -88,6 +95,23 @@ public final class DeltaFileIndex implements FileIndex, LongSupplier {
     this.context = context;
     vectors = new DeletionVectors(deleted);
     all = stream.isEmpty() ? null : new FileList(root, partition, stream, vectors);
+  }
+
+  /**
+   * The frame of the physical columns and of the constants; `reader` reads the files, or Spark's
+   * own reader if it is null.
+   */
+  public Dataset<Row> frame(SparkSession session, StructType columns, FileFormat reader) {
+    HadoopFsRelation relation =
+        new HadoopFsRelation(
+            this,
+            partition,
+            columns,
+            Option.empty(),
+            reader == null ? new ParquetFileFormat() : reader,
+            Map$.MODULE$.empty(),
+            session);
+    return session.baseRelationToDataFrame(relation);
   }
 
   /** Sets the planner; `follows` makes each later query see the newest version. */
