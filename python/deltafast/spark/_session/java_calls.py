@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol, cast
 from weakref import WeakKeyDictionary
 
-from deltafast.spark._session.java_library import add_service, call_static, construct, load
+from deltafast.spark._session.java_library import add_service, call_static, construct, load, package_of
 
 if TYPE_CHECKING:
     from deltafast.spark._session.java_library import JavaSession
@@ -218,19 +218,12 @@ def hadoop_gateway(session: JavaSession) -> Any:
     return call_static(session, kind, "start", kind.getClassLoader())
 
 
-#: The packages of classes, by their Java virtual machine and name: one for all but those that Janino compiled.
-_PACKAGES: dict[tuple[Any, str], str] = {}
-
-
 def _implementing(session: JavaSession, caller: str, implementation: Any, interface: str) -> Any:
     """Prepare an object for calls from a Java class."""
     from pyspark import java_gateway
 
     cast("Any", java_gateway).ensure_callback_server_started(session.spark._sc._gateway)
-    key = (session.spark._sc._gateway, caller)
-    if key not in _PACKAGES:
-        _PACKAGES[key] = str(load(session, caller).getPackageName())
-    implementation.Java = _Interface(_PACKAGES[key], interface)
+    implementation.Java = _Interface(package_of(session, caller), interface)
     return implementation
 
 

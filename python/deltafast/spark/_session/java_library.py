@@ -31,6 +31,7 @@ __all__ = [
     "first_line",
     "load",
     "on_executors",
+    "package_of",
 ]
 
 _JAR = Path(__file__).parents[1] / "jars" / "deltafast-spark.jar"
@@ -100,6 +101,14 @@ def load(session: JavaSession, name: str) -> Any:
         raise UnavailableError(message) from error
     _LOADED[key] = kind
     return kind
+
+
+def package_of(session: JavaSession, name: str) -> str:
+    """Return the package of a class: one for all classes but those that Janino compiled."""
+    key = (session.spark._sc._gateway, f"the package of {name}")
+    if key not in _LOADED:
+        _LOADED[key] = str(load(session, name).getPackageName())
+    return _LOADED[key]
 
 
 def add_service(session: JavaSession, kind: Any, interface: str) -> None:

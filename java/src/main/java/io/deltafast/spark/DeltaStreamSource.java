@@ -41,7 +41,7 @@ public final class DeltaStreamSource implements Source, SupportsTriggerAvailable
   /** The options of the stream limit a batch, not Spark. */
   @Override
   public ReadLimit getDefaultReadLimit() {
-    return ReadLimit.maxRows(Long.MAX_VALUE);
+    return new OptionsLimit();
   }
 
   @Override
@@ -64,8 +64,9 @@ public final class DeltaStreamSource implements Source, SupportsTriggerAvailable
   @Override
   public Dataset<Row> getBatch(Option<Offset> start, Offset end) {
     FormatFailure failure = new FormatFailure();
+    Object begin = start.isEmpty() ? null : start.get();
     Dataset<Row> rows =
-        planner.batch(start.isEmpty() ? "" : start.get().json(), end.json(), failure);
+        planner.batch(begin == null ? "" : ((Offset) begin).json(), end.json(), failure);
     failure.raise();
     org.apache.spark.sql.classic.Dataset<Row> batch =
         (org.apache.spark.sql.classic.Dataset<Row>) rows;
@@ -81,6 +82,9 @@ public final class DeltaStreamSource implements Source, SupportsTriggerAvailable
   public String toString() {
     return "DeltaSource[" + table + "]";
   }
+
+  /** The limits that the options of the stream set. */
+  static final class OptionsLimit implements ReadLimit {}
 
   /** A position in the table. */
   static final class StreamOffset extends Offset {
