@@ -129,6 +129,7 @@ def test_packages_of_delta_are_not_resolved():
         pytest.param("from delta.exceptions import *; ConcurrentAppendException", marks=pytest.mark.proof),
         pytest.param("from delta.exceptions.captured import *; MetadataChangedException", marks=pytest.mark.proof),
         "from delta.connect.tables import DeltaTable",
+        "import delta; from delta.version import __version__; assert __version__ == delta.__version__; delta.exceptions.captured",
         pytest.param("from delta.connect import DeltaTable", marks=pytest.mark.proof),
     ],
 )
@@ -139,7 +140,7 @@ def test_the_modules_exist_before_any_session(environment, tmp_path, statement):
 def test_the_distribution_is_delta_spark(environment, tmp_path):
     code = "import importlib.metadata as m; print(m.version('delta-spark'), m.version('delta_spark'))"
     printed = run(environment, tmp_path / "empty", [environment / "python", "-c", code]).split()
-    source = (ROOT / "python/deltafast/spark/_delta/served/__init__.py").read_text("utf-8")
+    source = (ROOT / "python/deltafast/spark/_delta/served/version.py").read_text("utf-8")
     version = re.search(r'^__version__ = "(.+)"$', source, re.MULTILINE)
     assert version is not None
     assert printed == [version[1]] * 2

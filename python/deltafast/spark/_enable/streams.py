@@ -36,6 +36,8 @@ def put(replace: Replace) -> None:
     replace(DataStreamReader, "table", _reader_table)
     for name in ("format", "outputMode", "option", "options", "partitionBy"):
         replace(DataStreamWriter, name, _noting(name))
+    for name in ("foreachBatch", "foreach"):
+        replace(DataStreamWriter, name, _with_function(name))
     replace(DataStreamWriter, "start", _start)
     replace(DataStreamWriter, "toTable", _to_table)
 
@@ -85,6 +87,19 @@ def _noting(name: str) -> Callable[[Any], Any]:
             # A function writes the batches, for which Spark needs neither.
             is_ours = name == "format" and note.is_delta(writer._spark)
             return writer if is_ours or name == "partitionBy" else before(writer, *values, **named)
+
+        return method
+
+    return make
+
+
+def _with_function(name: str) -> Callable[[Any], Any]:
+    """Note that a function writes the batches: like a later format, it replaces the format that was given before."""
+
+    def make(before: Any) -> Any:
+        def method(writer: Any, function: Any) -> Any:
+            note_of(writer).format = name
+            return before(writer, function)
 
         return method
 

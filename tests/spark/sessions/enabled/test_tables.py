@@ -8,7 +8,6 @@ import sys
 import threading
 
 import pyarrow as pa
-import pyspark
 import pytest
 from pyspark.errors import AnalysisException, IllegalArgumentException, UnsupportedOperationException
 from pyspark.sql import DataFrameWriter, functions
@@ -335,17 +334,29 @@ def test_conflicts_are_exceptions_of_delta_spark(spark, tmp_path):
         provider.write_rows = whole
 
 
+def test_a_function_for_each_batch_replaces_the_format(spark, tmp_path):
+    """As in Delta's own examples: `format("delta")` before `foreachBatch`, in mode update, without a path."""
+    path = str(tmp_path / "counts")
+    spark.range(3).selectExpr("id", "0L n").write.format("delta").save(path)
+
+    def upsert(batch, _):
+        table = deltafast.spark.DeltaTable.forPath(batch.sparkSession, path).alias("t")
+        table.merge(batch.alias("s"), "t.id = s.id").whenMatchedUpdateAll().whenNotMatchedInsertAll().execute()
+
+    rate = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 10).load()
+    counts = rate.selectExpr("value % 5 id").groupBy("id").count().selectExpr("id", "count n")
+    writer = counts.writeStream.format("delta").foreachBatch(upsert).outputMode("update")
+    query = writer.option("checkpointLocation", str(tmp_path / "c")).trigger(once=True).start()
+    query.awaitTermination()
+    assert {row.id for row in spark.read.format("delta").load(path).collect()} == set(range(5))
+
+
 def test_streams(spark, tmp_path, replaced):
     path, out = replaced, str(tmp_path / "out")
     DeltaTable(path).delete("id > 8")
     spark.sql(f"CREATE TABLE c USING delta LOCATION '{path}'")
     spark.range(1).selectExpr("9L id", "1L p", "null more").write.insertInto("c")
     now = {"availableNow": True}
-    if pyspark.__version__.startswith(("4.0", "4.1")):
-        read = spark.readStream.format("delta").load(path).writeStream.format("delta")
-        with pytest.raises(Exception, match=r"following a table needs PySpark 4\.2 or newer"):
-            read.option("checkpointLocation", str(tmp_path / "checkpoint")).start(out).awaitTermination()
-        return
     read = spark.readStream.format("delta").option("maxFilesPerTrigger", "1").option("ignoreChanges", "true").load(path)
     for _ in range(2):
         query = read.select("id", "p").writeStream.format("delta").outputMode("append").partitionBy("p")

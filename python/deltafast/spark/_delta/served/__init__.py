@@ -3,7 +3,7 @@
 from . import exceptions  # pyright: ignore[reportUnusedImport] - programs use `delta.exceptions`
 from .pip_utils import configure_spark_with_delta_pip
 from .tables import DeltaTable
+from .version import __version__ as __version__
 
 __all__ = ["DeltaTable", "configure_spark_with_delta_pip"]
 __served_by__ = "deltafast"
-__version__ = "4.4.0"
