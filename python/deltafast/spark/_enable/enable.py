@@ -317,8 +317,9 @@ def _on_classic(session: Session) -> _Enabled:
     from pyspark.errors.exceptions import captured
     from pyspark.sql import DataFrameReader, DataFrameWriterV2, SparkSession
     from pyspark.sql.catalog import Catalog
+    from pyspark.sql.conf import RuntimeConfig
 
-    from deltafast.spark._enable import dataframe_writer, dataframe_writer_v2, streams
+    from deltafast.spark._enable import dataframe_writer, dataframe_writer_v2, ignored_settings, streams
 
     enabled.put(SparkSession, "table", enabled.table)
     enabled.put(DataFrameReader, "table", enabled.table)
@@ -328,19 +329,24 @@ def _on_classic(session: Session) -> _Enabled:
     enabled.put(captured, "convert_exception", lambda before: _converting(before, provider))
     dataframe_writer.put(enabled.put)
     streams.put(enabled.put)
+    ignored_settings.put(enabled.put, RuntimeConfig)
+    ignored_settings.warn_of_settings(session)
     dataframe_writer_v2.put(enabled.put, DataFrameWriterV2, lambda writer: writer._df, enabled.provider.manage)
     return enabled
 
 
 def _on_connect(session: Session) -> _Enabled:
     """Patch the format into the client's Python, and register a Python data source on the server."""
+    from pyspark.sql.connect.conf import RuntimeConf
     from pyspark.sql.connect.readwriter import DataFrameWriterV2
 
-    from deltafast.spark._enable import connect, connect_streams, dataframe_writer_v2
+    from deltafast.spark._enable import connect, connect_streams, dataframe_writer_v2, ignored_settings
 
     enabled = _Enabled(connect.ConnectProvider(session))
     connect.put(enabled.put)
     connect_streams.put(enabled.put)
+    ignored_settings.put(enabled.put, RuntimeConf)
+    ignored_settings.warn_of_settings(session)
     dataframe_writer_v2.put(enabled.put, DataFrameWriterV2, connect.frame_of, enabled.provider.manage)
     return enabled
 

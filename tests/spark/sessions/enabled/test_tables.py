@@ -6,6 +6,7 @@ import json
 import pathlib
 import sys
 import threading
+import warnings
 
 import pyarrow as pa
 import pytest
@@ -16,7 +17,7 @@ import deltafast.spark
 from deltafast import DeltaTable, write_deltalake
 from deltafast.exceptions import CommitFailedError, DeltaWarning
 from deltafast.spark import exceptions
-from deltafast.spark._enable import provider
+from deltafast.spark._enable import ignored_settings, provider
 from deltafast.spark._scan import snapshot
 from spark.child_session import BOTH
 from spark.helpers import ids
@@ -332,6 +333,25 @@ def test_conflicts_are_exceptions_of_delta_spark(spark, tmp_path):
             spark.range(1).write.format("delta").mode("append").save(str(tmp_path / "t"))
     finally:
         provider.write_rows = whole
+
+
+def test_settings_without_an_effect_are_named_once(spark, monkeypatch):
+    monkeypatch.setattr(ignored_settings, "_reported", set())
+    conf = "spark.databricks.delta."
+    with pytest.warns(
+        DeltaWarning, match=r"checkpoint\.partSize has no effect with deltafast: a checkpoint is one file"
+    ):
+        spark.conf.set(conf + "checkpoint.partSize", 1000)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        spark.conf.set(conf + "checkpoint.partSize", 2000)
+        spark.conf.set(conf + "replaceWhere.constraintCheck.enabled", value=True)
+        spark.conf.set(conf + "schema.autoMerge.enabled", value=True)
+    monkeypatch.setattr(ignored_settings, "_reported", set())
+    with pytest.warns(DeltaWarning, match=r"checkpoint\.partSize"):
+        deltafast.spark.enable(spark)
+    for name in ("checkpoint.partSize", "replaceWhere.constraintCheck.enabled", "schema.autoMerge.enabled"):
+        spark.conf.unset(conf + name)
 
 
 def test_a_function_for_each_batch_replaces_the_format(spark, tmp_path):

@@ -1,0 +1,62 @@
+"""Session settings of delta-spark that deltafast does not have: a warning names each once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from deltafast.exceptions import warn
+
+if TYPE_CHECKING:
+    from deltafast.spark._enable.dataframe_writer import Replace
+    from deltafast.spark._session.session import Session
+
+__all__ = ["put", "warn_of_settings"]
+
+_CONF: Final = "spark.databricks.delta."
+#: What deltafast does, and the values of the setting for which delta-spark does the same.
+_IGNORED: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
+    "checkpoint.partSize": ("a checkpoint is one file", ()),
+    "replaceWhere.dataColumns.enabled": ("replaceWhere may name any column", ("true",)),
+    "replaceWhere.constraintCheck.enabled": ("rows that do not match replaceWhere are refused", ("true",)),
+    "restore.protocolDowngradeAllowed": ("RESTORE keeps the higher protocol", ("false",)),
+    "changeDataFeed.timestampOutOfRange.enabled": (
+        "a timestamp after the newest version is an error for a change data feed",
+        ("false",),
+    ),
+    "convert.useMetadataLog": ("CONVERT TO DELTA lists the files of the folder", ("false",)),
+    "convert.useCatalogPartitions": ("CONVERT TO DELTA lists the files of the folder", ("false",)),
+    "convert.useCatalogSchema": ("CONVERT TO DELTA reads the schema from the files", ("false",)),
+    "convert.metadataCheck.enabled": ("CONVERT TO DELTA does not compare the properties of the catalog", ("false",)),
+}
+
+#: The settings that were reported.
+_reported: set[str] = set()
+
+
+def warn_of_settings(session: Session) -> None:
+    """Warn of the settings that a session has when deltafast is enabled."""
+    for name in _IGNORED:
+        value = session.conf(_CONF + name)
+        if value is not None:
+            _check(_CONF + name, value)
+
+
+def put(replace: Replace, config: Any) -> None:
+    """Patch the method that changes a setting of a session."""
+
+    def make(before: Any) -> Any:
+        def set_setting(conf: Any, key: str, value: Any) -> None:
+            before(conf, key, value)
+            _check(key, str(value))
+
+        return set_setting
+
+    replace(config, "set", make)
+
+
+def _check(key: str, value: str) -> None:
+    found = _IGNORED.get(key.removeprefix(_CONF)) if key.startswith(_CONF) else None
+    if found is None or value.strip().lower() in found[1] or key in _reported:
+        return
+    _reported.add(key)
+    warn(f"{key} has no effect with deltafast: {found[0]}")
