@@ -335,6 +335,21 @@ def test_conflicts_are_exceptions_of_delta_spark(spark, tmp_path):
         provider.write_rows = whole
 
 
+def test_a_stream_counts_the_rows_of_all_its_batches(spark, tmp_path):
+    """The count of a whole table comes from the log; that of a stream is kept from batch to batch."""
+    path = str(tmp_path / "t")
+    frame = spark.range(100).selectExpr("id", "id % 2 p")
+    counts = []
+    for _ in range(3):
+        frame.write.format("delta").mode("append").save(path)
+        stream = spark.readStream.format("delta").load(path).groupBy().count().writeStream.outputMode("complete")
+        stream = stream.foreachBatch(lambda batch, _: counts.extend(row[0] for row in batch.collect()))
+        query = stream.option("checkpointLocation", str(tmp_path / "c")).trigger(availableNow=True).start()
+        query.awaitTermination()
+    assert counts == [100, 200, 300]
+    assert spark.read.format("delta").load(path).count() == 300
+
+
 def test_settings_without_an_effect_are_named_once(spark, monkeypatch):
     monkeypatch.setattr(ignored_settings, "_reported", set())
     conf = "spark.databricks.delta."

@@ -66,6 +66,10 @@ public final class RowCountRule extends OptimizerRule<LogicalPlan> {
 
   /** Whether an aggregate only counts rows. */
   private static boolean isRowCount(Aggregate aggregate) {
+    // The count of a stream is that of all its batches, which Spark keeps as state.
+    if (aggregate.isStreaming()) {
+      return false;
+    }
     if (!aggregate.groupingExpressions().isEmpty() || aggregate.aggregateExpressions().isEmpty()) {
       return false;
     }
