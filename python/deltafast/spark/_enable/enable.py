@@ -342,6 +342,7 @@ def _on_connect(session: Session) -> _Enabled:
 
     from deltafast.spark._enable import connect, connect_streams, dataframe_writer_v2, ignored_settings
 
+    forget_deltas_catalog(session)
     enabled = _Enabled(connect.ConnectProvider(session))
     connect.put(enabled.put)
     connect_streams.put(enabled.put)

@@ -78,8 +78,19 @@ def known_to_delta(session: Session) -> bool:
 
 def forget_deltas_catalog(session: Session) -> None:
     """Restore Spark's own catalog in a session whose settings name Delta's, if no jar contains that."""
-    if session.conf(_CATALOG) == _THEIR_CATALOG and not _has_class(session, _THEIR_CATALOG):
-        session.spark.conf.unset(_CATALOG)
+    if session.conf(_CATALOG) != _THEIR_CATALOG:
+        return
+    if not session.is_connect:
+        if not _has_class(session, _THEIR_CATALOG):
+            session.spark.conf.unset(_CATALOG)
+        return
+    try:
+        session.spark.catalog.currentDatabase()
+    except Exception as error:
+        if "Cannot find catalog plugin class" not in str(error):
+            raise
+        # The setting is the server's, so it cannot be removed here.
+        session.spark.conf.set(_CATALOG, "builtin")
 
 
 def _has_class(session: Session, name: str) -> bool:
