@@ -289,6 +289,7 @@ _SPARK_NOTE = (
     "Each sample is a Spark 4.2 application with delta-spark 4.4.0's jar, both cores and 4 GB, the same for all "
     "contenders; CPU time and memory are the sums of Java and Python."
 )
+_SPARK_PEERS = (Contender(SUBJECT, SUBJECT), Contender(SPARK, SPARK))
 _QUERIES = {
     "whole": "all columns",
     "two": "two columns",
@@ -300,19 +301,18 @@ _QUERIES = {
 
 def _spark_read(name: str, title: str, table: str, *, times: float, vectors: bool) -> Scenario:
     """Queries of Spark, against delta-spark and, where no row is deleted, files without a log."""
-    peers = (Contender(SUBJECT, SUBJECT), Contender(SPARK, SPARK), Contender(PARQUET, PARQUET))
+    peers = _SPARK_PEERS if vectors else (*_SPARK_PEERS, Contender(PARQUET, PARQUET))
     goals = tuple(faster(times, of=SPARK, phase=phase) for phase in _QUERIES if phase != "count")
     if not vectors:
         for phase in ("whole", "two", "filter", "aggregate"):
             goals += (Goal(f"within 1.1x of {PARQUET}", "wall", 1.1, phase, PARQUET),)
         goals += (Goal("below 0.3 s", "wall", 0.3, "count"),)
     job = {"where": "id between 5000000 and 5000100", "vectors": vectors}
-    peers = peers[:2] if vectors else peers
     return Scenario(name, title, table, "spark-read", peers, _QUERIES, goals, job, samples=3, note=_SPARK_NOTE)
 
 
 def _spark_append(name: str, title: str, by: list[str]) -> Scenario:
-    peers = (Contender(SUBJECT, SUBJECT), Contender(SPARK, SPARK), Contender(PARQUET, PARQUET))
+    peers = (*_SPARK_PEERS, Contender(PARQUET, PARQUET))
     goals = (within(1.15, PARQUET), faster(1, of=SPARK))
     return Scenario(
         name, title, "data", "spark-append", peers, {"write": ""}, goals, {"by": by}, samples=1, note=_SPARK_NOTE
@@ -602,7 +602,7 @@ SCENARIOS = (
         "Spark: change 1 % of 20 M rows in every file",
         "data",
         "spark-change",
-        (Contender(SUBJECT, SUBJECT), Contender(SPARK, SPARK)),
+        _SPARK_PEERS,
         _SPARK_CHANGES,
         tuple(faster(2, of=SPARK, phase=phase) for phase in _SPARK_CHANGES),
         samples=1,
@@ -613,7 +613,7 @@ SCENARIOS = (
         "Spark: change data feed of 100 versions, 5 M changes",
         "feed",
         "spark-feed",
-        (Contender(SUBJECT, SUBJECT), Contender(SPARK, SPARK)),
+        _SPARK_PEERS,
         {"feed": ""},
         (faster(2, of=SPARK),),
         samples=3,
@@ -624,7 +624,7 @@ SCENARIOS = (
         "Spark: stream of 20 M rows, as much as there is",
         "data",
         "spark-stream",
-        (Contender(SUBJECT, SUBJECT), Contender(SPARK, SPARK)),
+        _SPARK_PEERS,
         {"noop": "to nothing", "table": "to a table"},
         (faster(2, of=SPARK, phase="noop"), faster(1.5, of=SPARK, phase="table")),
         samples=3,
@@ -635,7 +635,7 @@ SCENARIOS = (
         "Spark: 1,000 batches of a stream, a small file each, time of a batch",
         "feed",
         "spark-batches",
-        (Contender(SUBJECT, SUBJECT), Contender(SPARK, SPARK)),
+        _SPARK_PEERS,
         {"batch": ""},
         (faster(2, of=SPARK),),
         {"batches": 1000},
@@ -647,7 +647,7 @@ SCENARIOS = (
         "Spark: plan a point query on a table with 1 M files",
         "log-checkpoint",
         "spark-plan",
-        (Contender(SUBJECT, SUBJECT), Contender(SPARK, SPARK)),
+        _SPARK_PEERS,
         {"first": "first query", "again": "second query"},
         (faster(5, of=SPARK),),
         {"where": f"id = {IDS_PER_FILE * 500_000 + 7}"},

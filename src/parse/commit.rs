@@ -38,6 +38,21 @@ pub struct ActionSelection {
     pub sidecars: bool,
 }
 
+impl ActionSelection {
+    /// The actions that hold the changes of a commit: all file actions, with these columns, and
+    /// the metadata.
+    #[must_use]
+    pub fn of_changes(columns: &FileActionProjection) -> Self {
+        Self {
+            adds: Some(columns.clone()),
+            removes: Some(columns.clone()),
+            cdc: Some(columns.clone()),
+            protocol_and_metadata: true,
+            ..Self::default()
+        }
+    }
+}
+
 /// Actions other than file actions.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]

@@ -91,13 +91,7 @@ pub(super) fn read_versions(
         time: detail == ActionDetail::Files,
         ..FileActionProjection::default()
     };
-    let take = ActionSelection {
-        adds: Some(wanted.clone()),
-        removes: Some(wanted.clone()),
-        cdc: Some(wanted),
-        protocol_and_metadata: true,
-        ..ActionSelection::default()
-    };
+    let take = ActionSelection::of_changes(&wanted);
     let versions = map_all(commits.chunks(JOB).map(<[_]>::to_vec), move |commits| {
         let parse = |(commit, text): (&CommitFile, Result<Bytes>)| {
             let text = text?;

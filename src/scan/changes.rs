@@ -167,6 +167,29 @@ fn names_of(
     }
 }
 
+/// The versions of a range, whose changes were recorded, with their times (milliseconds since the
+/// epoch).
+fn timed_versions(
+    snapshot: &Snapshot,
+    start: i64,
+    end: i64,
+    detail: ActionDetail,
+) -> Result<Vec<(VersionActions, i64)>> {
+    // The history of the whole log, since the time of a version depends on earlier ones.
+    let listing = snapshot.log().list(0)?;
+    let versions = read_versions(snapshot, &listing, start, end, detail)?;
+    check_recorded(snapshot, start, end, &versions)?;
+    let times: HashMap<i64, i64> = history::version_timestamps(snapshot, &listing, start, end)?
+        .into_iter()
+        .collect();
+    let timed = |version: VersionActions| {
+        let time = times.get(&version.commit.version).copied();
+        let time = time.unwrap_or(version.commit.modified_ms);
+        (version, time)
+    };
+    Ok(versions.into_iter().map(timed).collect())
+}
+
 /// Refuses versions whose changes were not recorded, and schemas that cannot be read as the feed's
 /// schema.
 fn check_recorded(
@@ -321,19 +344,8 @@ pub fn changes(snapshot: &Snapshot, request: &ChangeRequest) -> Result<BatchStre
     let from_files = Arc::new(reading()?.with_raw(0, CHANGE_TYPE, DataType::String));
     let mut tasks: Vec<(Arc<ScanContext>, FileTask)> = Vec::new();
     if let Some((start, end)) = range {
-        // The history of the whole log, since the time of a version depends on earlier ones.
-        let listing = at_end.log().list(0)?;
-        let versions = read_versions(&at_end, &listing, start, end, ActionDetail::Rows)?;
-        check_recorded(&at_end, start, end, &versions)?;
-        let times: HashMap<i64, i64> = history::version_timestamps(&at_end, &listing, start, end)?
-            .into_iter()
-            .collect();
-        for version in versions {
+        for (version, time) in timed_versions(&at_end, start, end, ActionDetail::Rows)? {
             let number = version.commit.version;
-            let time = times
-                .get(&number)
-                .copied()
-                .unwrap_or(version.commit.modified_ms);
             for file in changed_files(&at_end, version)? {
                 let context = match (file.source, &file.rows) {
                     (ChangeSource::ChangeFile, _) => &from_files,
@@ -384,21 +396,11 @@ pub fn change_files(snapshot: &Snapshot, request: &ChangeRequest) -> Result<Batc
     let schema = file_schema(&at_end);
     let mut batches = Vec::new();
     if let Some((start, end)) = range {
-        // The history of the whole log, since the time of a version depends on earlier ones.
-        let listing = at_end.log().list(0)?;
-        let versions = read_versions(&at_end, &listing, start, end, ActionDetail::Files)?;
-        check_recorded(&at_end, start, end, &versions)?;
-        let times: HashMap<i64, i64> = history::version_timestamps(&at_end, &listing, start, end)?
-            .into_iter()
-            .collect();
+        let versions = timed_versions(&at_end, start, end, ActionDetail::Files)?;
         let (snapshot, out) = (at_end.clone(), Arc::clone(&schema));
         let cancel = request.cancel.clone();
-        batches = map_all(versions, move |version| {
+        batches = map_all(versions, move |(version, time)| {
             cancel.check()?;
-            let time = times
-                .get(&version.commit.version)
-                .copied()
-                .unwrap_or(version.commit.modified_ms);
             file_batch(&snapshot, version, time, &out)
         })?;
     }

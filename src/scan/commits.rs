@@ -70,13 +70,7 @@ impl CommitRange {
             data_change: true,
             ..FileActionProjection::default()
         };
-        let take = ActionSelection {
-            adds: Some(wanted.clone()),
-            removes: Some(wanted.clone()),
-            cdc: Some(wanted),
-            protocol_and_metadata: true,
-            ..ActionSelection::default()
-        };
+        let take = ActionSelection::of_changes(&wanted);
         let parsed = commit::parse(&text, 0..text.len(), &take, &[])
             .at_file(&commit.file.path)
             .at_version(version)?;

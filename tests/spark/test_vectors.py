@@ -18,6 +18,7 @@ from deltafast.exceptions import DeltaWarning, InvalidArgumentError
 from deltafast.spark._scan import file_index
 from deltafast.spark._session import java_library
 from deltafast.spark._session.session import Session
+from deltafast.spark._streaming.stream_source import plan_streams
 
 from .helpers import plan, rows, scan_of, usual_and_proof
 
@@ -331,7 +332,7 @@ def test_a_build_of_the_same_sources_gives_the_same_bytes(tmp_path):
     assert (tmp_path / "again.jar").read_bytes() == java_library._JAR.read_bytes()
 
 
-def test_janino_compiles_the_classes_where_a_link_error_is_met(spark, types, monkeypatch):
+def test_janino_compiles_the_classes_where_a_link_error_is_met(spark, types, tmp_path, monkeypatch):
     expected = deltafast.spark.read(spark, types).selectExpr("sum(id)", "count(*)").collect()
     rows = sorted(map(str, deltafast.spark.read(spark, types).collect()))
     whole = java_library.call_static
@@ -349,6 +350,13 @@ def test_janino_compiles_the_classes_where_a_link_error_is_met(spark, types, mon
     assert len(warned) == 1
     assert frame.selectExpr("sum(id)", "count(*)").collect() == expected
     assert sorted(map(str, frame.collect())) == rows
+    counted: list[int] = []
+    provider = java_library.construct(Session(spark), java_library.load(Session(spark), "DeltaProvider"))
+    plan_streams(Session(spark), provider, "DeltaProvider")
+    stream = spark.readStream.format(str(provider.getClass().getName())).load(types).writeStream
+    stream = stream.foreachBatch(lambda batch, _: counted.append(batch.count()))
+    stream.option("checkpointLocation", str(tmp_path)).trigger(availableNow=True).start().awaitTermination()
+    assert sum(counted) == len(rows)
     for name in ("DeltaFileIndex", "DeltaProvider", "HadoopGateway", "ParquetFormat", "RowFormat", "RowTrackingRule"):
         assert java_library.load(Session(spark), name).getPackageName().endswith(f"_janino_{name.lower()}")
 

@@ -14,7 +14,7 @@ from deltafast.exceptions import DeltaError, InvalidArgumentError
 from deltafast.spark._scan.reader import followed, read
 from deltafast.spark._session.java_calls import delta_provider, set_handler
 from deltafast.spark._session.java_library import first_line
-from deltafast.spark._streaming.stream_source import stream_format
+from deltafast.spark._streaming.stream_source import plan_streams
 from deltafast.spark._write.physical_schema import fits_as_stored
 from deltafast.spark._write.writer import described, write_rows
 from deltafast.spark.exceptions import during, set_failure
@@ -127,8 +127,8 @@ class Provider:
         #: The last error, and the message with which Java raises it.
         self._failure: tuple[BaseException, str] | None = None
         try:
-            stream_format(session)
             self._java = delta_provider(session)
+            plan_streams(session, self._java, "DeltaProvider")
             set_handler(session, self._java, self)
         except DeltaError:
             raise
@@ -152,6 +152,7 @@ class Provider:
     def end(self) -> None:
         """Stop answering requests."""
         self._java.setHandler(None)
+        self._java.setStreamHandler(None)
 
     def read(self, session: Any, options: Any, failure: Any) -> Any:
         """Return the frame of a table for Java; on an error set `failure`."""

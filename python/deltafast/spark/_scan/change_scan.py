@@ -33,7 +33,8 @@ def changes(version: Version, first: int, last: int) -> Any:
         first: The first version of the feed.
         last: The last one; no rows if it is less than `first`.
     """
-    if version.session.is_connect or (version.mapping == "id" and not version.snapshot.ids_agree()):
+    is_empty, has_ids = last < first, version.mapping == "id"
+    if is_empty or version.session.is_connect or (has_ids and not version.snapshot.ids_agree()):
         return python_scan.changes(version, first, last)
     try:
         return _scan(version, first, last)
@@ -47,9 +48,7 @@ def _scan(version: Version, first: int, last: int) -> Any:
     from pyspark.sql import functions
 
     compute: Any = pc
-    found: Any = RecordBatchReader(version.snapshot.change_files(first, max(first, last))).read_all()
-    if last < first:
-        found = found.slice(0, 0)
+    found: Any = RecordBatchReader(version.snapshot.change_files(first, last)).read_all()
     in_files = compute.is_null(found.column("change_type"))
     frames: list[Any] = []
     for files, has_column in ((found.filter(in_files), True), (found.filter(compute.invert(in_files)), False)):
@@ -72,7 +71,7 @@ def _listing(version: Version, found: pa.Table, *, has_column: bool) -> Listing:
     files: Any = found
     paths = files.column("path").combine_chunks()
     # Newer versions may have removed them, so a vacuum may have deleted them.
-    gone = version.removed_since(paths)
+    gone = version.removed(paths)
     data: dict[str, Any] = {
         "path": paths,
         "size": files.column("size_bytes"),

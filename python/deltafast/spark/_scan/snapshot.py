@@ -238,24 +238,12 @@ class Version:
 
     def _ended(self, paths: Any, only: set[str] | None = None) -> Any:
         """Return which of these files newer versions have removed; None if there is no newer version."""
-        import pyarrow.compute as pc
-
-        compute: Any = pc
         newest = self.snapshot.update()
-        if newest.version == self.number:
-            return None
-        there = newest.file_uris(None, as_in_log=True, paths=only)
-        live = RecordBatchReader(there).read_all().column("uri").combine_chunks()
-        return compute.invert(compute.is_in(paths, live))
+        return None if newest.version == self.number else _not_in(newest, paths, only)
 
-    def removed_since(self, paths: Any) -> Any:
+    def removed(self, paths: Any) -> Any:
         """Return which files are not in the newest version."""
-        import pyarrow.compute as pc
-
-        compute: Any = pc
-        newest = self.snapshot.update()
-        live = RecordBatchReader(newest.file_uris(None, as_in_log=True, paths=set(paths.to_pylist()))).read_all()
-        return compute.invert(compute.is_in(paths, live.column("uri").combine_chunks()))
+        return _not_in(self.snapshot.update(), paths, set(paths.to_pylist()))
 
     def ended(self, paths: Any) -> str:
         """Return a character for each file, `1` if newer versions have removed it; empty if no version is newer."""
@@ -368,6 +356,15 @@ def change_data_range(
         as_opened=as_opened,
     )
     return found or (0, -1)
+
+
+def _not_in(snapshot: _core.Snapshot, paths: Any, only: set[str] | None) -> Any:
+    """Return which files a version does not have; with `only`, which holds them, other files are not listed."""
+    import pyarrow.compute as pc
+
+    compute: Any = pc
+    there = RecordBatchReader(snapshot.file_uris(None, as_in_log=True, paths=only)).read_all()
+    return compute.invert(compute.is_in(paths, there.column("uri").combine_chunks()))
 
 
 def _digits(mask: Any) -> str:

@@ -28,6 +28,7 @@ __all__ = [
     "parquet_format",
     "set_handler",
     "set_planner",
+    "set_stream_handler",
     "stream_planner",
     "stream_provider",
 ]
@@ -94,6 +95,7 @@ class StreamHandler(Protocol):
 class StreamPlanner(Protocol):
     """Plans the batches of one streaming query; `StreamPlanner.java` documents the methods."""
 
+    def schema(self) -> Any: ...
     def nextPosition(self, start: Any, isLimited: bool, failure: Any) -> str | None: ...  # noqa: N802, N803
     def batch(self, start: Any, end: Any, failure: Any) -> Any: ...
     def stopAtNewest(self, failure: Any) -> None: ...  # noqa: N802
@@ -200,16 +202,19 @@ def set_handler(session: JavaSession, provider: Any, handler: FormatHandler) -> 
     provider.setHandler(_implementing(session, "DeltaProvider", handler, "FormatHandler"))
 
 
-def stream_provider(session: JavaSession, handler: StreamHandler) -> Any:
-    """Return the source of streams, whose planners `handler` returns."""
-    provider = _new(session, "DeltaStreamProvider")
-    provider.setHandler(_implementing(session, "DeltaStreamProvider", handler, "StreamHandler"))
-    return provider
+def stream_provider(session: JavaSession) -> Any:
+    """Return the source of streams, for sessions in which `delta` is another format."""
+    return _new(session, "DeltaStreamProvider")
 
 
-def stream_planner(session: JavaSession, planner: StreamPlanner) -> Any:
-    """Prepare a planner of a stream as the result of a call by Java."""
-    return _implementing(session, "DeltaStreamProvider", planner, "StreamPlanner")
+def set_stream_handler(session: JavaSession, provider: Any, name: str, handler: StreamHandler) -> None:
+    """Set the object that plans the streams of a provider, which is of the class `name`."""
+    provider.setStreamHandler(_implementing(session, name, handler, "StreamHandler"))
+
+
+def stream_planner(session: JavaSession, name: str, planner: StreamPlanner) -> Any:
+    """Prepare a planner of a stream as the result of a call by a provider, which is of the class `name`."""
+    return _implementing(session, name, planner, "StreamPlanner")
 
 
 def hadoop_gateway(session: JavaSession) -> Any:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from deltafast.exceptions import InvalidArgumentError
 from deltafast.spark._scan.physical_columns import spark_schema
-from deltafast.spark._session.java_calls import stream_planner, stream_provider
+from deltafast.spark._session.java_calls import set_stream_handler, stream_planner, stream_provider
 from deltafast.spark._session.session import Session
 from deltafast.spark._session.storage import place_of
 from deltafast.spark._streaming.batch_frames import BatchFrames, stream_fields
@@ -19,31 +19,42 @@ from deltafast.table import DeltaTable
 if TYPE_CHECKING:
     from deltafast.spark._session.storage import Place
 
-__all__ = ["stream_format"]
+__all__ = ["plan_streams", "stream_format"]
 
 
 def stream_format(session: Session) -> str:
-    """Return the name with which `readStream.format` reads tables in a classic session.
+    """Return the name with which `readStream.format` reads tables where `delta` is another format.
 
     Raises:
         UnavailableError: This Spark does not accept the Java class.
     """
-    return str(_Streams(session).provider.getClass().getName())
+    provider = stream_provider(session)
+    plan_streams(session, provider, "DeltaStreamProvider")
+    return str(provider.getClass().getName())
+
+
+def plan_streams(session: Session, provider: Any, name: str) -> None:
+    """Plan the streams of a Java provider, which is of the class `name`, from now on."""
+    set_stream_handler(session, provider, name, _Streams(session, name))
 
 
 class _Streams:
-    """Plans streams for Java."""
+    """Plans streams for Java.
 
-    def __init__(self, session: Session) -> None:
-        self._session = session
-        self.provider = stream_provider(session, self)
+    Args:
+        session: A session; others of the same driver share the provider.
+        provider: The class of the provider.
+    """
+
+    def __init__(self, session: Session, provider: str) -> None:
+        self._session, self._provider = session, provider
 
     def streamSchema(self, session: Any, options: Any, failure: Any) -> Any:  # noqa: N802 - Java calls it
         """Return the columns of a stream; on an error set `failure`."""
         try:
             with during("stream"):
-                fields = stream_fields(self._plan(session, options)[2])
-                return session.parseDataType(spark_schema(fields).json())
+                there, _, plan = self._plan(session, options)
+                return _java_schema(there, plan)
         except BaseException as error:  # noqa: BLE001 - Java raises it again
             set_failure(error, failure)
             return None
@@ -52,7 +63,8 @@ class _Streams:
         """Return the planner of a stream; on an error set `failure`."""
         try:
             with during("stream"):
-                return stream_planner(self._session, _StreamPlanner(*self._plan(session, options)))
+                planner = _StreamPlanner(*self._plan(session, options))
+                return stream_planner(self._session, self._provider, planner)
         except BaseException as error:  # noqa: BLE001 - Java raises it again
             set_failure(error, failure)
             return None
@@ -88,7 +100,11 @@ class _StreamPlanner:
     """
 
     def __init__(self, session: Session, place: Place, plan: StreamPlan) -> None:
-        self._plan, self._frames = plan, BatchFrames(session, place, plan)
+        self._session, self._plan, self._frames = session, plan, BatchFrames(session, place, plan)
+
+    def schema(self) -> Any:
+        """Return the columns of the batches."""
+        return _java_schema(self._session, self._plan)
 
     def nextPosition(self, start: Any, isLimited: bool, failure: Any) -> str | None:  # noqa: N802, N803 - Java calls it
         """Return the end of the batch that begins at `start`; `start` itself if there are no new rows."""
@@ -115,3 +131,7 @@ class _StreamPlanner:
             self._plan.stop_at_newest()
         except BaseException as error:  # noqa: BLE001 - Java raises it again
             set_failure(error, failure)
+
+
+def _java_schema(session: Session, plan: StreamPlan) -> Any:
+    return session.spark._jsparkSession.parseDataType(spark_schema(stream_fields(plan)).json())

@@ -24,17 +24,14 @@ import org.apache.spark.sql.execution.datasources.FileFormat;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
 import org.apache.spark.sql.execution.datasources.OutputWriterFactory;
-import org.apache.spark.sql.execution.streaming.Source;
 import org.apache.spark.sql.sources.BaseRelation;
 import org.apache.spark.sql.sources.CreatableRelationProvider;
 import org.apache.spark.sql.sources.DataSourceRegister;
 import org.apache.spark.sql.sources.RelationProvider;
 import org.apache.spark.sql.sources.SchemaRelationProvider;
-import org.apache.spark.sql.sources.StreamSourceProvider;
 import org.apache.spark.sql.types.StructType;
 import org.sparkproject.guava.cache.Cache;
 import scala.Option;
-import scala.Tuple2;
 import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
 
@@ -45,16 +42,13 @@ import scala.jdk.javaapi.CollectionConverters;
  * <p>A frame that only scans files becomes that scan's relation; any other is executed as it is,
  * with the columns and the filters that Spark pushes down. Inserted rows go to Python, too.
  */
-public final class DeltaProvider
+public final class DeltaProvider extends DeltaStreamProvider
     implements DataSourceRegister,
         RelationProvider,
         SchemaRelationProvider,
         CreatableRelationProvider,
-        StreamSourceProvider,
         FileFormat {
   private static volatile FormatHandler handler;
-
-  private final DeltaStreamProvider streams = new DeltaStreamProvider();
 
   /** Sets the object that plans and commits, for every instance; null for none. */
   public void setHandler(FormatHandler newHandler) {
@@ -63,10 +57,7 @@ public final class DeltaProvider
 
   private static FormatHandler currentHandler() {
     FormatHandler current = handler;
-    if (current == null) {
-      throw SparkInternals.raiseAnalysisException(
-          "deltafast.spark.enable was taken back in this session: format(\"delta\") is not there");
-    }
+    checkEnabled(current);
     return current;
   }
 
@@ -119,25 +110,6 @@ public final class DeltaProvider
       Dataset<Row> rows) {
     write(context, CollectionConverters.asJava(options), mode, rows);
     return relation(context, options);
-  }
-
-  @Override
-  public Tuple2<String, StructType> sourceSchema(
-      SQLContext context,
-      Option<StructType> schema,
-      String provider,
-      scala.collection.immutable.Map<String, String> options) {
-    return streams.sourceSchema(context, schema, provider, options);
-  }
-
-  @Override
-  public Source createSource(
-      SQLContext context,
-      String metadata,
-      Option<StructType> schema,
-      String provider,
-      scala.collection.immutable.Map<String, String> options) {
-    return streams.createSource(context, metadata, schema, provider, options);
   }
 
   /** The location of the table that options name. */

@@ -10,27 +10,38 @@ import scala.collection.immutable.Map;
 import scala.jdk.javaapi.CollectionConverters;
 
 /** Streams that read tables, planned by Python. */
-public final class DeltaStreamProvider implements StreamSourceProvider {
-  private static volatile StreamHandler handler;
+public class DeltaStreamProvider implements StreamSourceProvider {
+  private static volatile StreamHandler streamHandler;
 
-  /** Sets the object that plans streams, for every instance. */
-  public void setHandler(StreamHandler newHandler) {
-    handler = newHandler;
+  /** Sets the object that plans streams, for every instance; null for none. */
+  public void setStreamHandler(StreamHandler newHandler) {
+    streamHandler = newHandler;
+  }
+
+  private static StreamHandler currentStreamHandler() {
+    StreamHandler current = streamHandler;
+    checkEnabled(current);
+    return current;
+  }
+
+  /** Raises an error if the handler is null, as it is after `disable`. */
+  static void checkEnabled(Object handler) {
+    if (handler == null) {
+      throw SparkInternals.raiseAnalysisException(
+          "deltafast.spark.enable was taken back in this session: format(\"delta\") is not there");
+    }
   }
 
   /** A schema that the program gives has been compared with the table's. */
   @Override
   public Tuple2<String, StructType> sourceSchema(
       SQLContext context, Option<StructType> schema, String provider, Map<String, String> options) {
-    return new Tuple2<String, StructType>("delta", columns(context, options));
-  }
-
-  private static StructType columns(SQLContext context, Map<String, String> options) {
     FormatFailure failure = new FormatFailure();
-    StructType found =
-        handler.streamSchema(context.sparkSession(), CollectionConverters.asJava(options), failure);
+    StructType columns =
+        currentStreamHandler()
+            .streamSchema(context.sparkSession(), CollectionConverters.asJava(options), failure);
     failure.raise();
-    return found;
+    return new Tuple2<String, StructType>("delta", columns);
   }
 
   @Override
@@ -40,11 +51,11 @@ public final class DeltaStreamProvider implements StreamSourceProvider {
       Option<StructType> schema,
       String provider,
       Map<String, String> options) {
-    StructType columns = columns(context, options);
     FormatFailure failure = new FormatFailure();
     java.util.Map<String, String> given = CollectionConverters.asJava(options);
-    StreamPlanner planner = handler.streamPlanner(context.sparkSession(), given, failure);
+    StreamPlanner planner =
+        currentStreamHandler().streamPlanner(context.sparkSession(), given, failure);
     failure.raise();
-    return new DeltaStreamSource(planner, columns, DeltaProvider.pathOf(given));
+    return new DeltaStreamSource(planner, DeltaProvider.pathOf(given));
   }
 }

@@ -18,18 +18,16 @@ import scala.Option;
  */
 public final class DeltaStreamSource implements Source, SupportsTriggerAvailableNow {
   private final StreamPlanner planner;
-  private final StructType schema;
   private final String table;
 
-  public DeltaStreamSource(StreamPlanner planner, StructType schema, String table) {
+  public DeltaStreamSource(StreamPlanner planner, String table) {
     this.planner = planner;
-    this.schema = schema;
     this.table = table;
   }
 
   @Override
   public StructType schema() {
-    return schema;
+    return planner.schema();
   }
 
   /** Spark calls {@link #latestOffset} instead. */

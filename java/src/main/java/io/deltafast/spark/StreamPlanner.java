@@ -2,14 +2,18 @@ package io.deltafast.spark;
 
 import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.Row;
+import org.apache.spark.sql.types.StructType;
 
 /**
  * Plans the batches of one streaming query; Python implements it.
  *
- * <p>Positions are JSON texts, which Spark stores in the checkpoint of the query; an empty text is
- * the position of a query that has not begun.
+ * <p>Positions are JSON strings, which Spark stores in the checkpoint of the query; an empty string
+ * is the position of a query that has not begun.
  */
 public interface StreamPlanner {
+  /** The columns of the batches. */
+  StructType schema();
+
   /**
    * The end of the batch that begins at `start`; `start` itself if there are no new rows.
    * `isLimited` applies the limits of a batch. The result is null if `failure` was set.
