@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import re
 
 import pytest
 
@@ -40,3 +41,34 @@ def test_conflicts_that_a_server_reports_are_delta_sparks_exceptions():
     assert (found.getSqlState(), found.getMessageParameters()) == ("2D521", {"partition": "all"})
     again = pickle.loads(pickle.dumps(found))
     assert (type(again), again.getCondition()) == (type(found), "DELTA_CONCURRENT_APPEND")
+
+
+@pytest.mark.parametrize(
+    "name", ["ConcurrentAppend", "ConcurrentDeleteRead", "ConcurrentDeleteDelete", "ConcurrentWrite"]
+)
+def test_conflicts_of_this_process_are_delta_sparks_exceptions(name):
+    from pyspark.errors.exceptions.connect import SparkConnectGrpcException
+
+    from deltafast import exceptions as ours
+    from deltafast.spark import exceptions
+    from deltafast.spark._session import connect_exceptions
+
+    raised = exceptions.as_spark_error(getattr(ours, f"{name}Error")("another commit", path="/t", version=3))
+    for kind in (
+        getattr(connect_exceptions, f"{name}Exception"),
+        getattr(exceptions, f"{name}Exception"),
+        getattr(ours, f"{name}Error"),
+        SparkConnectGrpcException,
+    ):
+        assert isinstance(raised, kind)
+    condition = raised.getCondition()
+    assert condition in (f"DELTA_{of(name)}", f"DELTA_{of(name)}.WITHOUT_HINT")
+    assert raised.getSqlState() == "2D521"
+    assert str(raised).startswith(f"[{condition}] ")
+    assert str(raised).endswith("another commit")
+    assert (raised.version, raised.path) == (3, "/t")
+
+
+def of(name: str) -> str:
+    """Return a class name as the words of a condition."""
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", name).upper()

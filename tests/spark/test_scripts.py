@@ -111,12 +111,51 @@ def test_settings_are_outside_of_the_script(environment, tmp_path, way):
     assert "ClassNotFoundException" not in printed
 
 
+WITH_THE_JAR = f"""
+from pyspark.sql import SparkSession
+
+builder = SparkSession.builder.appName("nightly")
+builder = builder.config("spark.sql.extensions", "{EXTENSION}").config("spark.sql.catalog.spark_catalog", "{CATALOG}")
+spark = builder.getOrCreate()
+spark.range(10).write.format("delta").saveAsTable("numbers")
+spark.sql("DELETE FROM numbers WHERE id > 6")
+assert spark.table("numbers").count() == 7
+assert "DeltaCatalog" in spark.conf.get("spark.sql.catalog.spark_catalog")
+print("done", spark.sql("DESCRIBE HISTORY numbers").first().engineInfo)
+"""
+
+
+@pytest.mark.proof
+@pytest.mark.parametrize("settings", ["of the script", "of the command"])
+def test_a_session_with_deltas_own_jar_stays_delta_sparks(environment, tmp_path, settings):
+    import pyspark
+
+    from oracle.reference import PACKAGE
+
+    script, text, confs = tmp_path / "job.py", WITH_THE_JAR, ["--conf", "spark.ui.enabled=false"]
+    if settings == "of the command":
+        text, confs = re.sub(r"(?m)^builder = builder.*$", "", text), CONFS
+    script.write_text(text)
+    submit = pathlib.Path(pyspark.__file__).parent / "bin" / "spark-submit"
+    printed = run(environment, tmp_path / "empty", [submit, "--packages", PACKAGE, *confs, script])
+    assert re.search(r"^done Apache-Spark/.* Delta-Lake/", printed, re.MULTILINE)
+    assert "Delta's own jar is in this session" in printed
+
+
 def test_packages_of_delta_are_not_resolved():
     from deltafast.spark._delta.start import _without_packages
 
     given = "--packages io.delta:delta-spark_2.13:4.0.0,org.example:x:1 --conf a=b pyspark-shell"
     assert _without_packages(given) == "--packages org.example:x:1 --conf a=b pyspark-shell"
     assert _without_packages("--packages io.delta:delta-spark_2.13:4.0.0 pyspark-shell") == "pyspark-shell"
+    assert _without_packages("--packages=io.delta:delta-spark_2.13:4.0.0,a:b:1 pyspark-shell") == (
+        "--packages a:b:1 pyspark-shell"
+    )
+    by_setting = "--conf spark.jars.packages=io.delta:delta-spark_2.13:4.0.0 --conf 'a=b c' pyspark-shell"
+    assert _without_packages(by_setting) == "--conf 'a=b c' pyspark-shell"
+    assert _without_packages("-c spark.jars.packages=a:b:1,io.delta:delta-spark_2.13:4.0.0 x") == (
+        "-c spark.jars.packages=a:b:1 x"
+    )
 
 
 @pytest.mark.parametrize(

@@ -340,6 +340,11 @@ def test_conflicts_have_delta_sparks_names(spark, pair, monkeypatch):
         table.delete("id < 5 and p = 'p1'")
     assert isinstance(caught.value, exceptions.DeltaConcurrentModificationException)
     assert isinstance(caught.value, ours.ConcurrentAppendError)
+    assert (caught.value.getCondition(), caught.value.getSqlState()) == (
+        "DELTA_CONCURRENT_APPEND.WITHOUT_HINT",
+        "2D521",
+    )
+    assert str(caught.value).startswith("[DELTA_CONCURRENT_APPEND.WITHOUT_HINT] Transaction conflict detected")
     table = DeltaTable.forPath(spark, mine)
     other.alter.set_table_properties({"delta.logRetentionDuration": "interval 20 days"})
     with pytest.raises(exceptions.MetadataChangedException, match="metadata"):

@@ -4,7 +4,7 @@
     >>> frame = deltafast.spark.read(spark, "/data/events")                        # doctest: +SKIP
     >>> deltafast.spark.write(frame, "/data/copy", mode="append")                  # doctest: +SKIP
 
-It needs `pip install deltafast[spark]` on the driver, Java 17 and PySpark 4.0 to 4.3, classic or Connect.
+It needs `pip install deltafast[spark]` on the driver, Java 17 and PySpark 4.0 or later, classic or Connect.
 `docs/spark.md` lists the features of each read and write mode.
 """
 

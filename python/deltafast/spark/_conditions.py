@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
-__all__ = ["ErrorCondition", "condition_of"]
+__all__ = ["CONFLICT_CONDITIONS", "ErrorCondition", "condition_of"]
 
 
 class ErrorCondition(NamedTuple):
@@ -20,6 +20,49 @@ class ErrorCondition(NamedTuple):
     sql_state: str
     #: delta-spark's sentence; empty where deltafast's message contains it.
     sentence: str
+
+
+#: The conditions of conflicts by the names of their classes. `WITHOUT_HINT`: deltafast's message names what conflicts.
+CONFLICT_CONDITIONS: Final = {
+    "ConcurrentWriteException": ErrorCondition(
+        "DELTA_CONCURRENT_WRITE",
+        "2D521",
+        "ConcurrentWriteException: A concurrent transaction has written new data since the current transaction read "
+        "the table. Please try the operation again",
+    ),
+    "MetadataChangedException": ErrorCondition(
+        "DELTA_METADATA_CHANGED",
+        "2D521",
+        "MetadataChangedException: The metadata of the Delta table has been changed by a concurrent update. Please try "
+        "the operation again",
+    ),
+    "ProtocolChangedException": ErrorCondition(
+        "DELTA_PROTOCOL_CHANGED",
+        "2D521",
+        "ProtocolChangedException: The protocol version of the Delta table has been changed by a concurrent update",
+    ),
+    "ConcurrentAppendException": ErrorCondition(
+        "DELTA_CONCURRENT_APPEND.WITHOUT_HINT",
+        "2D521",
+        "Transaction conflict detected. A concurrent operation added data to the table",
+    ),
+    "ConcurrentDeleteReadException": ErrorCondition(
+        "DELTA_CONCURRENT_DELETE_READ.WITHOUT_HINT",
+        "2D521",
+        "Transaction conflict detected, a concurrent operation deleted data that this transaction read",
+    ),
+    "ConcurrentDeleteDeleteException": ErrorCondition(
+        "DELTA_CONCURRENT_DELETE_DELETE.WITHOUT_HINT",
+        "2D521",
+        "Transaction conflict detected, a concurrent operation deleted data that this transaction attempted to delete",
+    ),
+    "ConcurrentTransactionException": ErrorCondition(
+        "DELTA_CONCURRENT_TRANSACTION",
+        "2D521",
+        "ConcurrentTransactionException: This error occurs when multiple streaming queries are using the same "
+        "checkpoint to write into this table",
+    ),
+}
 
 
 class _Rule(NamedTuple):

@@ -19,10 +19,12 @@ from pyspark.errors import (
 
 from deltafast import exceptions as ours
 from deltafast._expr.errors import UnsupportedExpressionError
-from deltafast.spark._conditions import condition_of
+from deltafast.spark._conditions import CONFLICT_CONDITIONS, condition_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
+
+    from deltafast.spark._conditions import ErrorCondition
 
 __all__ = [
     "ConcurrentAppendException",
@@ -34,6 +36,7 @@ __all__ = [
     "MetadataChangedException",
     "ProtocolChangedException",
     "as_spark_error",
+    "conflict_from_java",
     "during",
     "set_failure",
     "translated",
@@ -61,6 +64,11 @@ class _SparkError(ours.DeltaError, PySparkException):
     def getSqlState(self) -> str | None:  # noqa: N802 - PySpark's name
         """The SQLSTATE of the error condition, if there is one."""
         return self._sql_state
+
+    def set_condition(self, condition: ErrorCondition | None) -> None:
+        """Set the error condition and the SQLSTATE."""
+        if condition is not None:
+            self._errorClass, self._sql_state = condition.name, condition.sql_state
 
 
 class DeltaConcurrentModificationException(_SparkError, ours.CommitFailedError):  # noqa: N818 - delta-spark's names
@@ -169,6 +177,8 @@ CONFLICTS: Final = tuple(
     kind.__name__ for kind in _TRANSLATED.values() if issubclass(kind, DeltaConcurrentModificationException)
 )
 JAVA: Final = "io.delta.exceptions"
+#: Subclasses of the conflicts by their names, which are also exceptions of Spark Connect; empty until it is used.
+OVER_CONNECT: Final[dict[str, type[DeltaConcurrentModificationException]]] = {}
 
 
 _P = ParamSpec("_P")
@@ -186,14 +196,29 @@ def as_spark_error(error: BaseException, operation: str | None = None) -> BaseEx
     if known is None or not isinstance(error, ours.DeltaError):
         return error
     text = str(error)
-    condition = condition_of(text, getattr(error, "_operation", operation))
+    condition = CONFLICT_CONDITIONS.get(known.__name__)
+    if condition is None:
+        condition = condition_of(text, getattr(error, "_operation", operation))
     if condition is not None and condition.name == "DELTA_CANNOT_MODIFY_APPEND_ONLY":
         known = UnsupportedChangeException
     sentence = "" if condition is None or not condition.sentence else f"{condition.sentence}. "
+    known = OVER_CONNECT.get(known.__name__, known)
     raised = known(sentence + text, **{name: getattr(error, name) for name in ours.DETAILS})
-    if condition is not None:
-        raised._errorClass, raised._sql_state = condition.name, condition.sql_state  # pyright: ignore[reportPrivateUsage]
+    raised.set_condition(condition)
     raised.__cause__ = error
+    return raised
+
+
+def conflict_from_java(kind: str, text: str) -> BaseException:
+    """Return the conflict that Java raises as a class of `io.delta.exceptions`.
+
+    Args:
+        kind: The class's name.
+        text: Its message.
+    """
+    condition = CONFLICT_CONDITIONS.get(kind)
+    raised: _SparkError = globals()[kind](text if condition is None else text.removeprefix(f"[{condition.name}] "))
+    raised.set_condition(condition)
     return raised
 
 
@@ -208,10 +233,10 @@ def set_failure(error: BaseException, failure: Any) -> tuple[BaseException, str]
         The exception as a class of this module, and the message with which Java raises it; None for a conflict, which
         Java raises by its class.
     """
-    if type(error).__name__ in CONFLICTS:
-        failure.setConflict(type(error).__name__, str(error))
-        return None
     raised = as_spark_error(error)
+    if type(raised).__name__ in CONFLICTS:
+        failure.setConflict(type(raised).__name__, str(raised))
+        return None
     message = f"{type(error).__name__}: {raised}"
     if isinstance(error, ours.DeltaError) and not isinstance(error, ours.CommitFailedError | ours.StorageError):
         failure.setInvalid(message)

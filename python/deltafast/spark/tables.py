@@ -789,7 +789,7 @@ class DeltaTableBuilder:
             InvalidArgumentError: The table already exists, a location is missing, or a column or property is invalid.
             TableNotFoundError: There is no table to replace.
         """
-        path, name, _ = create_table.where(self._session, self._name, self._location)
+        path, name, is_managed = create_table.where(self._session, self._name, self._location)
         place = create_table.create(
             self._session,
             create_table.NewTable(
@@ -801,6 +801,7 @@ class DeltaTableBuilder:
                 self._cluster,
                 self._properties,
                 self._comment,
+                is_managed,
             ),
         )
         return self._made(self._session, place, handle(self._session, place))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import SparkSession
@@ -16,9 +17,20 @@ def builder(master: str) -> Any:
     Args:
         master: Spark's master; `remote` for a server of Spark Connect with the master `local[2]`.
     """
-    made = SparkSession.builder.remote("local[2]") if master == "remote" else SparkSession.builder.master(master)
+    made = _connecting() if master == "remote" else SparkSession.builder.master(master)
     made = made.config("spark.ui.enabled", "false").config("spark.driver.memory", "1g")
     return made.config("spark.driver.host", "127.0.0.1").config("spark.ui.showConsoleProgress", "false")
+
+
+def _connecting() -> Any:
+    """Return a builder that starts a server at a free port; PySpark's own is the same for all processes."""
+    from pyspark.sql.connect.client.core import DefaultChannelBuilder
+
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    DefaultChannelBuilder.default_port = staticmethod(lambda: port)
+    return SparkSession.builder.remote("local[2]").config("spark.connect.grpc.binding.port", str(port))
 
 
 class Started:

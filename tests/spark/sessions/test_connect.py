@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import pathlib
 import sys
 import warnings
 from typing import Any
+from urllib.parse import urlsplit
 
 import pyarrow as pa
 import pyspark
 import pytest
-from pyspark.errors import AnalysisException
+from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 from pyspark.sql.functions import col, lit
 from pyspark.sql.types import IntegerType, StructField, StructType
@@ -306,6 +308,65 @@ def test_programs_for_delta_spark(spark, enabled, folder):
     spark.sql("ALTER TABLE made RENAME TO renamed")
     assert spark.table("renamed").columns == ["n", "m", "more"]
     spark.sql("DROP TABLE renamed")
+
+
+def test_the_files_of_managed_tables_are_dropped_with_their_name(spark, enabled, folder):
+    def place(name: str) -> pathlib.Path:
+        row = spark.sql(f"SHOW TABLE EXTENDED LIKE '{name}'").first()
+        facts = dict(line.split(": ", 1) for line in row.information.splitlines() if ": " in line)
+        assert facts["Type"] == ("EXTERNAL" if "outside" in facts["Location"] else "MANAGED")
+        return pathlib.Path(urlsplit(facts["Location"]).path)
+
+    makes = {
+        "saved": lambda: spark.range(3).write.format("delta").saveAsTable("saved"),
+        "stated": lambda: spark.sql("CREATE TABLE stated (id BIGINT) USING delta"),
+        "selected": lambda: spark.sql("CREATE TABLE selected USING delta AS SELECT * FROM range(3)"),
+        "built": lambda: DeltaTable.create(spark).tableName("built").addColumn("id", "bigint").execute(),
+        "written": lambda: spark.range(3).writeTo("written").using("delta").create(),
+        "cloned": lambda: spark.sql("CREATE TABLE cloned SHALLOW CLONE outside"),
+        "liked": lambda: spark.sql("CREATE TABLE liked LIKE outside"),
+        "listed": lambda: spark.catalog.createTable("listed", source="delta", schema=spark.range(1).schema),
+    }
+    outside = folder + "outside"
+    spark.sql(f"CREATE TABLE outside (id BIGINT) USING delta LOCATION '{outside}'")
+    for name, make in makes.items():
+        for _ in range(2):
+            make()
+            spark.sql(f"INSERT INTO {name} VALUES (7)")
+            assert 7 in [row.id for row in spark.table(name).collect()]
+            there = place(name)
+            assert spark.catalog.tableExists(name)
+            assert spark.catalog.tableExists(f"delta.`{there}`")
+            assert (there / "_delta_log").is_dir()
+            spark.sql(f"DROP TABLE {name}")
+            assert not there.exists()
+        spark.sql(f"CREATE TABLE IF NOT EXISTS {name} (other STRING) USING delta")
+        assert (spark.table(name).columns, spark.table(name).count()) == (["other"], 0)
+    with pytest.raises(DeltaError, match="already exists"):
+        spark.range(3).write.format("delta").saveAsTable("saved")
+    assert place("saved").is_dir()
+    place("outside")
+    spark.sql("DROP TABLE outside")
+    assert CoreTable(outside).version() == 0
+
+
+def test_a_table_that_could_not_be_written_is_not_in_the_catalog(spark, enabled):
+    with pytest.raises(PySparkException, match="broken"):
+        spark.range(3).select(F.raise_error(lit("broken")).cast("int").alias("a")).write.format("delta").saveAsTable(
+            "broken"
+        )
+    assert not spark.catalog.tableExists("broken")
+    spark.range(3).write.format("delta").saveAsTable("broken")
+    assert spark.table("broken").count() == 3
+
+
+def test_a_second_session_leaves_the_first_one_enabled(spark, enabled):
+    spark.range(3).write.format("delta").saveAsTable("shared")
+    second = pyspark.sql.connect.session.SparkSession.builder.remote("sc://localhost").create()
+    deltafast.spark.enable(second)
+    assert second.sql("SELECT * FROM shared").count() == spark.sql("SELECT * FROM shared").count() == 3
+    deltafast.spark._enable.enable.enable_once(spark)
+    assert spark.table("shared").count() == 3
 
 
 def test_write_to(spark, enabled, folder):

@@ -87,15 +87,29 @@ def _patch_context(module: Any) -> None:
         arguments = os.environ.get("PYSPARK_SUBMIT_ARGS")
         if arguments is not None and PACKAGE in arguments:
             os.environ["PYSPARK_SUBMIT_ARGS"] = _without_packages(arguments)
-        if conf is not None:
-            _strip(conf, dict(conf.getAll()))
+        packages = None if conf is None else conf.get(PACKAGES, None)
+        if conf is not None and packages and PACKAGE in packages:
+            conf.set(PACKAGES, _without(packages, _is_package))
+            conf.set(ENABLED, "true")
         before(cls, instance, gateway, conf)
-        if conf is not None:
-            # Those of `spark-submit` and of `spark-defaults.conf`, which Java reads.
+        if conf is not None and not _has_deltas_jar(cls._jvm):
+            # Those of `spark-submit` and of `spark-defaults.conf`, which Java reads, and those of the program.
             submitted = cls._jvm.SparkConf()
             _strip(conf, {entry._1(): entry._2() for entry in submitted.getAll()})
+            _strip(conf, dict(conf.getAll()))
 
     module.SparkContext._ensure_initialized = classmethod(_ensure_initialized)
+
+
+def _has_deltas_jar(jvm: Any) -> bool:
+    """Return whether Delta's own jar is in the driver, where its classes implement the format."""
+    from py4j.protocol import Py4JJavaError
+
+    try:
+        jvm.java.lang.Thread.currentThread().getContextClassLoader().loadClass(EXTENSION)
+    except Py4JJavaError:
+        return False
+    return True
 
 
 def _strip(conf: Any, given: Mapping[str, str]) -> None:
@@ -114,13 +128,23 @@ def _strip(conf: Any, given: Mapping[str, str]) -> None:
 
 def _without_packages(arguments: str) -> str:
     """Return the arguments of `spark-submit` without Delta's packages."""
-    words = arguments.split()
-    for at, word in enumerate(words):
-        if at > 0 and words[at - 1] == "--packages":
-            words[at] = _without(word, lambda name: name.startswith(PACKAGE))
-            if not words[at]:
-                words[at - 1] = ""
-    return " ".join(word for word in words if word)
+    import shlex
+
+    kept: list[str] = []
+    words = iter(shlex.split(arguments))
+    for word in words:
+        option, equals, value = word.partition("=")
+        if option not in ("--packages", "--conf", "-c"):
+            kept.append(word)
+            continue
+        value = value if equals else next(words, "")
+        setting = "" if option == "--packages" else f"{PACKAGES}="
+        if value.startswith(setting) and PACKAGE in value:
+            packages = _without(value.removeprefix(setting), _is_package)
+            value = setting + packages if packages else ""
+        if value:
+            kept += [option, value]
+    return shlex.join(kept)
 
 
 def without_delta(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -131,12 +155,16 @@ def without_delta(options: Mapping[str, Any]) -> dict[str, Any]:
         if key == EXTENSIONS:
             kept = _without(value, lambda name: name == EXTENSION)
         elif key == PACKAGES:
-            kept = _without(value, lambda name: name.startswith(PACKAGE))
+            kept = _without(value, _is_package)
         elif key == ENABLED or (key.startswith(CATALOGS) and str(value).strip() == CATALOG):
             continue
         if kept or not value:
             others[key] = kept
     return others
+
+
+def _is_package(name: str) -> bool:
+    return name.startswith(PACKAGE)
 
 
 def _without(value: Any, is_delta: Callable[[str], bool]) -> str:
@@ -157,6 +185,8 @@ def _patch_session(module: Any) -> None:
     def getOrCreate(self: Any) -> Any:  # noqa: N802 - PySpark's name
         options = self._options
         others = without_delta(options)
+        if others != options and module.__name__ == "pyspark.sql.session" and _runs_with_deltas_jar(options):
+            others |= {key: value for key, value in options.items() if key.startswith("spark.sql.")}
         self._options = others
         try:
             spark = get_or_create(self)
@@ -168,6 +198,25 @@ def _patch_session(module: Any) -> None:
 
     __init__.__doc__, getOrCreate.__doc__ = initialize.__doc__, get_or_create.__doc__
     session.__init__, builder.getOrCreate = __init__, getOrCreate
+
+
+def _runs_with_deltas_jar(options: Mapping[str, Any]) -> bool:
+    """Return whether Delta's own jar is in the driver of a classic session, which is started if there is none.
+
+    Args:
+        options: The options of the session's builder.
+    """
+    if "SPARK_REMOTE" in os.environ or "spark.remote" in options or options.get("spark.api.mode") == "connect":
+        return False
+    from pyspark import SparkConf, SparkContext
+
+    context: Any = SparkContext
+    if context._jvm is None:
+        conf = SparkConf()
+        for key, value in options.items():
+            conf.set(key, value)
+        context._ensure_initialized(conf=conf)
+    return _has_deltas_jar(context._jvm)
 
 
 def _names_delta(spark: Any) -> bool:

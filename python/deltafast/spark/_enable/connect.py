@@ -23,7 +23,7 @@ from deltafast.spark._enable.provider import read_frame, write_frame
 from deltafast.spark._session.java_library import first_line
 from deltafast.spark._session.session import Session
 from deltafast.spark._session.storage import place_of
-from deltafast.spark._sql.catalog import READ_BY_CLIENT, default_place, place_of_name, put_into_catalog
+from deltafast.spark._sql.catalog import READ_BY_CLIENT, default_place, new_entry, place_of_name
 from deltafast.spark._streaming.source_sink import register_as_delta
 from deltafast.spark._write.physical_schema import fits_as_stored
 from deltafast.spark.exceptions import translated
@@ -54,21 +54,19 @@ class ConnectProvider:
             message += "where it has Delta's own jar, use deltafast.spark.read and write alongside it"
             raise InvalidArgumentError(message) from error
         READ_BY_CLIENT.add(session.spark)
-        self._session = session
 
     def belongs_to(self, spark: Any) -> bool:
-        """Return whether a session is the one in which the server has the format."""
-        return spark is self._session.spark
+        """Return whether a session is one in which the server has the format."""
+        return spark in READ_BY_CLIENT
 
     def forget(self, spark: Any) -> None:
         """Do nothing: no relations are cached."""
 
     def manage(self, spark: Any, name: str) -> None:
-        """Do nothing: the files of a table are kept when its name is dropped."""
+        """Do nothing: the table was registered as a managed one."""
 
     def end(self) -> None:
-        """Forget the enabled sessions; the server itself cannot unregister a format."""
-        READ_BY_CLIENT.clear()
+        """Do nothing: the server cannot unregister a format."""
 
 
 def put(replace: Replace) -> None:
@@ -168,9 +166,12 @@ def _save_as_table(before: Any) -> Any:
         if there is not None and mode == "error":
             message = f"the table {name} already exists at {there}; append to it, or overwrite it"
             raise InvalidArgumentError(message)
-        path = there or note.options.get("path") or default_place(session, name)
-        write_frame(frame_of(writer), mode, note.given(path))
-        put_into_catalog(session, name, place_of(session, path))
+        given = there or note.options.get("path")
+        path = given or default_place(session, name)
+        rows = frame_of(writer)
+        managed = (lambda: rows.schema.jsonValue()["fields"]) if given is None else None
+        with new_entry(session, name, place_of(session, path), managed):
+            write_frame(rows, mode, note.given(path))
 
     return save_as_table
 

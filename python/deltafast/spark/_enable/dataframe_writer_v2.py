@@ -139,7 +139,8 @@ def _making(
                 recorded.partition,
                 recorded.cluster,
             )
-            create(session, NewTable(mode, path, name, [], partition, cluster, properties, None), frame_of(writer))
+            table = NewTable(mode, path, name, [], partition, cluster, properties, None, is_managed)
+            create(session, table, frame_of(writer))
             if is_managed:
                 manage(spark, str(name))
 

@@ -17,7 +17,6 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from deltafast.exceptions import InvalidArgumentError, warn
-from deltafast.spark import exceptions
 from deltafast.spark._enable.dataframe_writer import note_of
 from deltafast.spark._enable.provider import (
     READ,
@@ -31,9 +30,9 @@ from deltafast.spark._session.session import Session
 from deltafast.spark._session.storage import place_of
 from deltafast.spark._sql import statements
 from deltafast.spark._sql.argument_checks import path_in
-from deltafast.spark._sql.catalog import place_of_name
+from deltafast.spark._sql.catalog import READ_BY_CLIENT, place_of_name
 from deltafast.spark._streaming.source_sink import register
-from deltafast.spark.exceptions import CONFLICTS, JAVA, translated
+from deltafast.spark.exceptions import CONFLICTS, JAVA, conflict_from_java, translated
 from deltafast.table import DeltaTable
 
 if TYPE_CHECKING:
@@ -78,7 +77,7 @@ class _Enabled:
         """Replace a method of a class, or a function of a module, by the result of a function that gets PySpark's."""
         before = getattr(kind, name)
         after = make(before)
-        after.__name__, after.__doc__ = name, before.__doc__
+        after.__name__, after.__doc__, after.__wrapped__ = name, before.__doc__, before
         self._methods.append((kind, name, before))
         setattr(kind, name, after)
 
@@ -337,6 +336,7 @@ def _on_classic(session: Session) -> _Enabled:
 
 def _on_connect(session: Session) -> _Enabled:
     """Patch the format into the client's Python, and register a Python data source on the server."""
+    from pyspark.sql.connect.catalog import Catalog
     from pyspark.sql.connect.conf import RuntimeConf
     from pyspark.sql.connect.readwriter import DataFrameWriterV2
 
@@ -345,6 +345,8 @@ def _on_connect(session: Session) -> _Enabled:
     forget_deltas_catalog(session)
     enabled = _Enabled(connect.ConnectProvider(session))
     connect.put(enabled.put)
+    enabled.put(Catalog, "tableExists", enabled.table_exists)
+    enabled.put(Catalog, "createTable", enabled.create_table)
     connect_streams.put(enabled.put)
     ignored_settings.put(enabled.put, RuntimeConf)
     ignored_settings.warn_of_settings(session)
@@ -359,7 +361,7 @@ def _converting(before: Any, provider: Provider) -> Any:
         kind, _, text = str(error.toString()).partition(": ")
         package, _, name = kind.rpartition(".")
         if package == JAVA and name in CONFLICTS:
-            return getattr(exceptions, name)(text)
+            return conflict_from_java(name, text)
         found = provider.failure(text)
         return before(error) if found is None else found
 
@@ -377,3 +379,4 @@ def disable(spark: Any) -> None:
     if _now is not None:
         _now.take_back()
         _now = None
+    READ_BY_CLIENT.clear()

@@ -11,6 +11,7 @@ import tempfile
 import warnings
 from contextlib import contextmanager
 from datetime import datetime
+from inspect import unwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -50,7 +51,7 @@ class Session:
 
         found = tuple(int(part) for part in re.findall(r"\d+", pyspark.__version__)[:2])
         if found < _OLDEST:
-            message = f"deltafast needs PySpark 4.0 to 4.3, not {pyspark.__version__}: pip install 'pyspark>=4.0,<4.4'"
+            message = f"deltafast needs PySpark 4.0 or later, not {pyspark.__version__}: pip install 'pyspark>=4.0'"
             raise InvalidArgumentError(message)
         self.spark = spark
         self._hadoop = dict(hadoop or {})
@@ -142,6 +143,11 @@ class Session:
         everything: Any = self.spark.conf.getAll
         everything = everything() if callable(everything) else everything
         return {key[len(prefix) :]: value for key, value in everything.items() if key.startswith(prefix)}
+
+    def run(self, statement: str) -> Any:
+        """Run a statement by PySpark's own method, which `enable` replaces."""
+        sql: Any = unwrap(cast("Any", type(self.spark)).sql)
+        return sql(self.spark, statement)
 
     def frame(self, table: pa.Table, schema: Any = None) -> Any:
         """Return a small table as a data frame; `schema` keeps timestamps without a zone from becoming instants."""

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary, WeakSet
 
 from deltafast.exceptions import InvalidArgumentError
+from deltafast.spark._scan.physical_columns import field_of, plain_type, spark_schema
 from deltafast.spark._session.commit_settings import user_metadata
 from deltafast.spark._session.storage import place_of
 from deltafast.spark._sql.argument_checks import path_in
@@ -14,6 +16,8 @@ from deltafast.table import DeltaTable
 from deltafast.transaction import CommitProperties
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Generator
+
     from deltafast.spark._session.session import Session
     from deltafast.spark._session.storage import Place
 
@@ -28,6 +32,7 @@ __all__ = [
     "handle",
     "has_own_format",
     "is_temporary",
+    "new_entry",
     "others_provider",
     "place_of_name",
     "place_of_view",
@@ -227,13 +232,60 @@ def put_into_catalog(session: Session, name: str, place: Place) -> None:
 
     path = place.hadoop.replace("\\", "\\\\").replace("'", "\\'")
     try:
-        session.spark.sql(f"CREATE TABLE IF NOT EXISTS {name} USING delta LOCATION '{path}'")
+        session.run(f"CREATE TABLE IF NOT EXISTS {name} USING delta LOCATION '{path}'")
     except PySparkException as error:
         message = (
             f"the table is at {place.hadoop}, but the session's catalog does not take it as {name}: "
             f"{str(error).splitlines()[0]}; use its path, or deltafast.spark.register_view"
         )
         raise InvalidArgumentError(message) from error
+
+
+@contextmanager
+def new_entry(
+    session: Session, name: str | None, place: Place, managed: Callable[[], list[dict[str, Any]]] | None
+) -> Generator[None]:
+    """Register the table that the caller writes within this context in the session's catalog.
+
+    Over Connect, a managed table is registered before it is written, because Spark accepts a managed table only at an
+    empty location, and its DROP TABLE deletes the files of managed tables only. In a classic session, `enable` changes
+    the entry afterwards.
+
+    Args:
+        session: The session.
+        name: The table's name; None for a table that is not registered.
+        place: Its location.
+        managed: Returns the columns, in Delta's JSON, if the catalog chose the location and has no table of the name.
+
+    Raises:
+        InvalidArgumentError: The session has no provider that reads the table.
+    """
+    if name is None:
+        yield
+        return
+    is_registered = session.is_connect and managed is not None and _register_managed(session, name, managed())
+    try:
+        yield
+    except BaseException:
+        if is_registered:
+            session.run(f"DROP TABLE IF EXISTS {name}")
+        raise
+    if not is_registered:
+        put_into_catalog(session, name, place)
+
+
+def _register_managed(session: Session, name: str, fields: list[dict[str, Any]]) -> bool:
+    """Register a managed table; False if its location is not empty."""
+    from pyspark.errors import AnalysisException
+
+    try:
+        columns = spark_schema(field_of(field["name"], plain_type(field["type"])) for field in fields)
+        session.run(f"CREATE TABLE {name} ({columns.toDDL()}) USING delta")
+    except AnalysisException as error:
+        if error.getCondition() == "LOCATION_ALREADY_EXISTS":
+            return False
+        raise
+    return True
 
 
 def become_delta(session: Session, name: str) -> None:

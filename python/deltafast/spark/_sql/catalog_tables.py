@@ -57,7 +57,7 @@ def create_like(session: Session, like: Like) -> None:
     tables = SparkTables.of(session)
     source = handle(session, place_of(session, tables.place(_named(like.source))))
     metadata = source.metadata()
-    path, name, _ = where(session, like.name, like.location)
+    path, name, is_managed = where(session, like.name, like.location)
     table = NewTable(
         "if_not_exists" if like.if_not_exists else "create",
         path,
@@ -67,6 +67,7 @@ def create_like(session: Session, like: Like) -> None:
         [],
         {key: value for key, value in metadata.configuration.items() if key != _LAST_ID},
         metadata.description,
+        is_managed,
     )
     create(session, table)
 

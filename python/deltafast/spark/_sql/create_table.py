@@ -14,9 +14,9 @@ from deltafast.spark._sql.argument_checks import path_in
 from deltafast.spark._sql.catalog import (
     commit_of,
     default_place,
+    new_entry,
     others_provider,
     place_of_name,
-    put_into_catalog,
     takes_tables,
 )
 from deltafast.spark._write.writer import defaults, write_as_select
@@ -46,6 +46,8 @@ class NewTable(NamedTuple):
     cluster: list[str]
     properties: dict[str, str]
     comment: str | None
+    #: Whether the catalog chose the location, see `Where`.
+    is_managed: bool
 
 
 class Where(NamedTuple):
@@ -119,8 +121,14 @@ def create(session: Session, table: NewTable, rows: Any = None) -> Place:
     if table.mode == "replace" and not is_there:
         message = f"the table {called} cannot be found, so it cannot be replaced; create or replace it"
         raise TableNotFoundError(message, path=table.path)
-    if not (is_there and table.mode == "if_not_exists"):
-        if rows is None:
+
+    def columns() -> list[dict[str, Any]]:
+        return table.fields if rows is None else rows.schema.jsonValue()["fields"]
+
+    with new_entry(session, table.name, place, columns if table.is_managed else None):
+        if is_there and table.mode == "if_not_exists":
+            pass
+        elif rows is None:
             _create(session, place, table)
         else:
             write_as_select(
@@ -132,8 +140,6 @@ def create(session: Session, table: NewTable, rows: Any = None) -> Place:
                 description=table.comment,
                 configuration=table.properties,
             )
-    if table.name is not None:
-        put_into_catalog(session, table.name, place)
     return place
 
 

@@ -31,7 +31,7 @@ from deltafast.spark._session.session import Session
 from deltafast.spark._session.storage import place_of
 from deltafast.spark._sql import dml
 from deltafast.spark._sql.argument_checks import path_in
-from deltafast.spark._sql.catalog import become_delta, handle, is_temporary, put_into_catalog, views_of
+from deltafast.spark._sql.catalog import become_delta, handle, is_temporary, new_entry, views_of
 from deltafast.spark._sql.catalog_tables import adopted, create_like, like_of, of_catalog
 from deltafast.spark._sql.create_table import NewTable, create, where
 from deltafast.spark._sql.parameters import bound
@@ -323,11 +323,8 @@ def _run_statement(statement: tree.Statement, tables: SparkTables) -> Any:  # no
             return _insert(statement, tables)
         case tree.CreateTable():
             return _create(statement, tables)
-        case tree.Clone(target=target, location=location) if not target.by_path:
-            path, name, _ = where(session, target.name, location)
-            found = answered(session, run(replace(statement, target=_at(path), location=None), tables))
-            put_into_catalog(session, str(name), place_of(session, path))
-            return found
+        case tree.Clone(target=target) if not target.by_path:
+            return _clone(statement, tables)
         case tree.Alter(target=target, change=tree.AddColumns(fields)):
             _check_new(tables.table(target), [json.loads(field.to_json()) for _, field, _ in fields])
             return answered(session, run(statement, tables))
@@ -415,11 +412,22 @@ def _insert(insert: tree.Insert, tables: SparkTables) -> Any:
     return answered(session, counts(num_affected_rows=made, num_inserted_rows=made))
 
 
+def _clone(statement: tree.Clone, tables: SparkTables) -> Any:
+    session = tables.session
+    path, name, is_managed = where(session, statement.target.name, statement.location)
+
+    def columns() -> list[dict[str, Any]]:
+        return json.loads(tables.table(statement.source).schema().to_json())["fields"]
+
+    with new_entry(session, name, place_of(session, path), columns if is_managed else None):
+        return answered(session, run(replace(statement, target=_at(path), location=None), tables))
+
+
 def _create(statement: tree.CreateTable, tables: SparkTables) -> Any:
     session = tables.session
     target = statement.target
     spelled = f"delta.`{target.name.replace('`', '``')}`" if target.by_path else target.name
-    path, name, _ = where(session, spelled, statement.location)
+    path, name, is_managed = where(session, spelled, statement.location)
     table = NewTable(
         statement.mode,
         path,
@@ -429,6 +437,7 @@ def _create(statement: tree.CreateTable, tables: SparkTables) -> Any:
         list(statement.cluster_by),
         dict(statement.properties),
         statement.comment,
+        is_managed,
     )
     if statement.location is not None and statement.query is None:
         table = adopted(session, table)
