@@ -20,9 +20,10 @@ from pyspark.sql.types import LongType, StructField, StructType
 
 import deltafast.spark
 from deltafast import DeltaTable, write_deltalake
-from deltafast.exceptions import ConstraintViolatedError, DeltaWarning
+from deltafast.exceptions import ConstraintViolatedError, DeltaProtocolError, DeltaWarning
 from deltafast.spark import DeltaTable as SparkTable
 from deltafast.spark._session import java_library
+from deltafast.spark._sql import dml
 from deltafast.spark._streaming.data_source import DeltafastDataSource
 from deltafast.spark._streaming.source_sink import _Settings
 from spark import cluster
@@ -230,6 +231,33 @@ def test_commands_as_jobs(spark, tmp_path):
         assert table.optimize().executeCompaction().first().metrics.numFilesRemoved > 1
         assert {row.id: row.v for row in table.toDF().collect()} == now
     spark.conf.unset("spark.deltafast.engine")
+
+
+def test_large_tables_that_jobs_refuse_are_changed_in_the_driver(spark, tmp_path, monkeypatch):
+    monkeypatch.setattr(dml, "_LARGE", 0)
+    folder = tmp_path / "binary"
+    rows = pa.table({"id": pa.array([1, 2, 3], pa.int64()), "b": pa.array([b"x", b"y", b"y"])})
+    write_deltalake(folder, rows, partition_by=["b"])
+    table = SparkTable.forPath(spark, str(folder))
+    with pytest.warns(
+        DeltaWarning, match=r"in the driver's process, not as Spark jobs: 'b' is a binary partition column"
+    ):
+        table.update("id = 1", {"id": "id + 10"})
+    source = spark.range(2, 4).selectExpr("id", "binary('z') b")
+    with pytest.warns(DeltaWarning, match="in the driver's process"):
+        table.alias("t").merge(source.alias("s"), "t.id = s.id").whenMatchedUpdateAll().execute()
+    expected = [(2, b"z"), (3, b"z"), (11, b"x")]
+    assert sorted((row.id, bytes(row.b)) for row in table.toDF().collect()) == expected
+    folder = tmp_path / "materialized"
+    properties = {"delta.feature.materializePartitionColumns": "supported"}
+    write_deltalake(folder, pa.table({"id": [1], "p": ["a"]}), partition_by=["p"], configuration=properties)
+    write_deltalake(folder, pa.table({"id": [2], "p": ["a"]}), mode="append")
+    with pytest.warns(DeltaWarning, match=r"in the driver's process.*hold the partition columns"):
+        removed = SparkTable.forPath(spark, str(folder)).optimize().executeCompaction().first().metrics.numFilesRemoved
+    assert removed == 2
+    spark.conf.set("spark.deltafast.engine", "jobs")
+    with pytest.raises(DeltaProtocolError, match="binary partition column"):
+        table.update("id = 11", {"id": "1L"})
 
 
 def test_streams(spark, tmp_path, source):

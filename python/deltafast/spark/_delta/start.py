@@ -103,11 +103,11 @@ def _patch_context(module: Any) -> None:
 
 def _has_deltas_jar(jvm: Any) -> bool:
     """Return whether Delta's own jar is in the driver, where its classes implement the format."""
-    from py4j.protocol import Py4JJavaError
-
     try:
         jvm.java.lang.Thread.currentThread().getContextClassLoader().loadClass(EXTENSION)
-    except Py4JJavaError:
+    except Exception as error:
+        if type(error).__name__ != "Py4JJavaError":
+            raise
         return False
     return True
 

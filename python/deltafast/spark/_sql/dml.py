@@ -2,7 +2,7 @@
 
 They run in the core, within the driver's process, which is several times as fast where one machine is enough, or as
 Spark jobs. The setting `spark.deltafast.engine` is `driver`, `jobs` or `auto` (the default): jobs on a cluster if the
-files that may have to be read are larger than 16 GiB.
+files that may have to be read are larger than 16 GiB, unless jobs refuse the table.
 """
 
 from __future__ import annotations
@@ -12,14 +12,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltafast._handle import handle_of
 from deltafast._interop.record_batch_reader import RecordBatchReader
-from deltafast.exceptions import InvalidArgumentError
+from deltafast.exceptions import DeltaProtocolError, InvalidArgumentError, warn
 from deltafast.spark import jobs
 from deltafast.spark._session.commit_settings import CommitSettings
 from deltafast.spark._session.session import quiet
 from deltafast.spark._streaming.executor_batches import streamed
+from deltafast.spark.jobs.optimize import IN_DRIVER, JobOptimizer
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Mapping
+    from collections.abc import Callable, Generator, Mapping
 
     from deltafast._ops.merge import MergeClause, TableMerger
     from deltafast._ops.optimize import TableOptimizer
@@ -63,9 +64,13 @@ def delete(session: Session, table: DeltaTable, condition: str | None) -> dict[s
     with committing(session, table) as options:
         if options is None:
             return {"num_deleted_rows": 0}
-        if _by_jobs(session, table, condition):
-            return jobs.delete(session.spark, table, condition, **options)
-        return table.delete(condition, **options)
+        return _run(
+            session,
+            table,
+            condition,
+            lambda: jobs.delete(session.spark, table, condition, **options),
+            lambda: table.delete(condition, **options),
+        )
 
 
 def update(
@@ -91,9 +96,13 @@ def update(
     with committing(session, table) as options:
         if options is None:
             return {"num_updated_rows": 0}
-        if _by_jobs(session, table, condition):
-            return jobs.update(session.spark, table, values, condition, **options)
-        return table.update(values, predicate=condition, **options)
+        return _run(
+            session,
+            table,
+            condition,
+            lambda: jobs.update(session.spark, table, values, condition, **options),
+            lambda: table.update(values, predicate=condition, **options),
+        )
 
 
 def merge(session: Session, table: DeltaTable, source: Any, request: MergeRequest) -> dict[str, Any]:
@@ -114,12 +123,17 @@ def merge(session: Session, table: DeltaTable, source: Any, request: MergeReques
     with committing(session, table) as options:
         if options is None:
             return dict.fromkeys((f"num_target_rows_{kind}" for kind in ("inserted", "updated", "deleted")), 0)
-        if _by_jobs(session, table, None):
+
+        def by_jobs() -> dict[str, Any]:
             with quiet():
                 columns = source.limit(0).toArrow()
             return jobs.merge(session.spark, table, source, _merger(table, columns, request, options))
-        with streamed(source) as rows:
-            return _merger(table, rows, request, options).execute()
+
+        def in_driver() -> dict[str, Any]:
+            with streamed(source) as rows:
+                return _merger(table, rows, request, options).execute()
+
+        return _run(session, table, None, by_jobs, in_driver)
 
 
 @contextmanager
@@ -139,7 +153,9 @@ def committing(session: Session, table: DeltaTable) -> Generator[dict[str, Any] 
 
 def optimizer(session: Session, table: DeltaTable) -> TableOptimizer:
     """Return the object that rewrites a table's files: by jobs on a cluster if the whole table is that large."""
-    return jobs.optimize(session.spark, table) if _by_jobs(session, table, None) else table.optimize
+    if not _by_jobs(session, table, None):
+        return table.optimize
+    return JobOptimizer(session, table, table.optimize if _engine(session) == "auto" else None)
 
 
 def _merger(table: DeltaTable, rows: Any, request: MergeRequest, options: dict[str, Any]) -> TableMerger:
@@ -157,12 +173,41 @@ def _merger(table: DeltaTable, rows: Any, request: MergeRequest, options: dict[s
     return merger
 
 
-def _by_jobs(session: Session, table: DeltaTable, condition: str | None) -> bool:
-    """Return whether the executors run the command."""
+def _run(
+    session: Session,
+    table: DeltaTable,
+    condition: str | None,
+    by_jobs: Callable[[], dict[str, Any]],
+    in_driver: Callable[[], dict[str, Any]],
+) -> dict[str, Any]:
+    """Run a command by the engine for it; with `auto`, a table that jobs refuse is changed in the driver."""
+    if not _by_jobs(session, table, condition):
+        return in_driver()
+    try:
+        return by_jobs()
+    except DeltaProtocolError as error:
+        if _engine(session) != "auto":
+            raise
+        warn(f"{IN_DRIVER}: {error}")
+        return in_driver()
+
+
+def _engine(session: Session) -> str:
+    """Return the setting.
+
+    Raises:
+        InvalidArgumentError: It has another value.
+    """
     engine = str(session.conf(_SETTING, "auto")).lower()
     if engine not in ("auto", "driver", "jobs"):
         message = f"{_SETTING} must be auto, driver or jobs, not {engine!r}"
         raise InvalidArgumentError(message)
+    return engine
+
+
+def _by_jobs(session: Session, table: DeltaTable, condition: str | None) -> bool:
+    """Return whether the executors run the command."""
+    engine = _engine(session)
     if engine != "auto":
         return engine == "jobs"
     if str(session.conf("spark.master", "")).startswith("local") or handle_of(table).snapshot.size_in_bytes() < _LARGE:

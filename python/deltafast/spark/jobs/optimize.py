@@ -14,7 +14,7 @@ from deltafast import _core
 from deltafast._handle import handle_of
 from deltafast._interop.record_batch_reader import RecordBatchReader
 from deltafast._ops.optimize import TableOptimizer, optimize_metrics
-from deltafast.exceptions import InvalidArgumentError
+from deltafast.exceptions import DeltaProtocolError, InvalidArgumentError, warn
 from deltafast.spark._scan.physical_columns import field_of
 from deltafast.spark._scan.row_positions import Rows
 from deltafast.spark._session.session import ANSI, Session, quiet
@@ -31,7 +31,10 @@ if TYPE_CHECKING:
     from deltafast.spark._scan.snapshot import Listing
     from deltafast.table import DeltaTable
 
-__all__ = ["JobOptimizer", "optimize"]
+__all__ = ["IN_DRIVER", "JobOptimizer", "optimize"]
+
+#: The begin of the warning about a table that jobs refuse, where the session does not ask for jobs.
+IN_DRIVER = "the command runs in the driver's process, not as Spark jobs"
 
 #: Columns in addition to the table's: the number of a file's bin, and the key that sends a row to its task.
 _BIN, _TASK = "__deltafast_bin", "__deltafast_task"
@@ -55,14 +58,28 @@ def optimize(spark: Any, table: DeltaTable) -> JobOptimizer:
 
 
 class JobOptimizer(TableOptimizer):
-    """Rewrites the files of a table by Spark jobs without changing rows."""
+    """Rewrites the files of a table by Spark jobs without changing rows.
 
-    def __init__(self, session: Session, table: DeltaTable) -> None:
+    Args:
+        session: The session.
+        table: A handle, which is updated to the new version.
+        in_driver: Rewrites the files of a table that jobs refuse; if None, an error says that they do.
+    """
+
+    def __init__(self, session: Session, table: DeltaTable, in_driver: TableOptimizer | None = None) -> None:
         super().__init__(handle_of(table))
-        self._session, self._table = session, table
+        self._session, self._table, self._in_driver = session, table, in_driver
 
     def _run(self, options: OptimizeOptions, partition_filters: Predicate | None, progress: Progress) -> dict[str, Any]:
-        del progress  # Spark shows the progress of its jobs.
+        try:
+            return self._run_jobs(options, partition_filters)  # Spark shows the progress of its jobs.
+        except DeltaProtocolError as error:
+            if self._in_driver is None:
+                raise
+            warn(f"{IN_DRIVER}: {error}")
+            return self._in_driver._run(options, partition_filters, progress)
+
+    def _run_jobs(self, options: OptimizeOptions, partition_filters: Predicate | None) -> dict[str, Any]:
         for name, given in (
             ("min_commit_interval", options.get("min_commit_interval_ms")),
             ("writer_properties", options.get("encoding", {}).get("writer_properties")),
