@@ -23,6 +23,8 @@ ROOT = Path(__file__).resolve().parents[1]
 SOURCES = ROOT / "java/src/main/java"
 JAR = ROOT / "python/deltafast/spark/jars/deltafast-spark.jar"
 _PACKAGE = "io.deltafast.spark"
+#: Classes that settings of Spark name, so that they have the same name in all releases.
+_NAMED = ("DeltafastCatalog", "DeltafastExtension")
 #: Annotations and manifests inside PySpark's jars refer to classes and jars that it does not contain.
 _LINT = "-Xlint:all,-classfile,-path"
 
@@ -63,16 +65,19 @@ def compile_sources(files: dict[str, str], folder: Path) -> dict[str, bytes]:
     return {file.relative_to(out).as_posix(): file.read_bytes() for file in sorted(out.rglob("*.class"))}
 
 
+def _moved(path: str, text: str, package: str) -> tuple[str, str]:
+    """Return the path and the text of a source in the package of a release."""
+    if Path(path).stem in _NAMED:
+        return path, text.replace(f"package {_PACKAGE};", f"package {_PACKAGE};\n\nimport {package}.*;", 1)
+    moved = text.replace(f"package {_PACKAGE};", f"package {package};", 1)
+    return path.replace(_PACKAGE.replace(".", "/"), package.replace(".", "/")), moved
+
+
 def build(target: Path, version: str, files: dict[str, str]) -> None:
     """Write the jar."""
     package = package_of(version, files)
     folder = package.replace(".", "/")
-    renamed = {
-        path.replace(_PACKAGE.replace(".", "/"), folder): re.sub(
-            rf"^package {re.escape(_PACKAGE)};", f"package {package};", text, flags=re.MULTILINE
-        )
-        for path, text in files.items()
-    }
+    renamed = dict(_moved(path, text, package) for path, text in files.items())
     with tempfile.TemporaryDirectory(prefix="deltafast-") as scratch:
         classes = compile_sources(renamed, Path(scratch))
     manifest = f"Manifest-Version: 1.0\r\nDeltafast-Release: {version}\r\nDeltafast-Package: {package}\r\n\r\n"

@@ -11,6 +11,7 @@ from deltafast._handle import handle_of
 from deltafast._ops.vacuum import vacuum as delete_files
 from deltafast._sql.answers import answer, nothing
 from deltafast._sql.expressions import plain
+from deltafast._sql.result_columns import OPTIMIZED, RESTORED, VACUUMED
 from deltafast._sql.rows import source_rows
 from deltafast._sql.tree import Describe
 from deltafast._util.locations import local_path
@@ -51,76 +52,6 @@ _TARGET_SIZE = 1 << 30
 
 _STRINGS = pa.map_(pa.string(), pa.string())
 _TIME = pa.timestamp("us", "UTC")
-_SIZES = pa.struct(
-    [
-        ("min", pa.int64()),
-        ("max", pa.int64()),
-        ("avg", pa.float64()),
-        ("totalFiles", pa.int64()),
-        ("totalSize", pa.int64()),
-    ]
-)
-_FILES = pa.struct([("numFiles", pa.int64()), ("size", pa.int64())])
-_CLUSTERED = pa.struct(
-    [
-        ("inputZCubeFiles", _FILES),
-        ("inputOtherFiles", _FILES),
-        ("inputNumZCubes", pa.int64()),
-        ("mergedFiles", _FILES),
-        ("numOutputZCubes", pa.int64()),
-    ]
-)
-_CUBES = pa.struct([("num", pa.int64()), ("size", pa.int64())])
-_Z_ORDERED = pa.struct(
-    [
-        ("strategyName", pa.string()),
-        ("inputCubeFiles", _CUBES),
-        ("inputOtherFiles", _CUBES),
-        ("inputNumCubes", pa.int64()),
-        ("mergedFiles", _CUBES),
-        ("numOutputCubes", pa.int64()),
-        ("mergedNumCubes", pa.int64()),
-    ]
-)
-_PARALLELISM = pa.struct(
-    [(f"{bound}{of}Parallelism", pa.int64()) for of in ("ClusterActive", "SessionActive") for bound in ("max", "min")]
-)
-_VECTORS = pa.struct([("numDeletionVectorsRemoved", pa.int64()), ("numDeletionVectorRowsRemoved", pa.int64())])
-#: delta-spark's columns; those without a meaning here are null.
-_OPTIMIZED = pa.schema(
-    [
-        ("path", pa.string()),
-        (
-            "metrics",
-            pa.struct(
-                [
-                    ("numFilesAdded", pa.int64()),
-                    ("numFilesRemoved", pa.int64()),
-                    ("filesAdded", _SIZES),
-                    ("filesRemoved", _SIZES),
-                    ("partitionsOptimized", pa.int64()),
-                    ("zOrderStats", _Z_ORDERED),
-                    ("clusteringStats", _CLUSTERED),
-                    ("numBins", pa.int64()),
-                    ("numBatches", pa.int64()),
-                    ("totalConsideredFiles", pa.int64()),
-                    ("totalFilesSkipped", pa.int64()),
-                    ("preserveInsertionOrder", pa.bool_()),
-                    ("numFilesSkippedToReduceWriteAmplification", pa.int64()),
-                    ("numBytesSkippedToReduceWriteAmplification", pa.int64()),
-                    ("startTimeMs", pa.int64()),
-                    ("endTimeMs", pa.int64()),
-                    ("totalClusterParallelism", pa.int64()),
-                    ("totalScheduledTasks", pa.int64()),
-                    ("autoCompactParallelismStats", _PARALLELISM),
-                    ("deletionVectorStats", _VECTORS),
-                    ("numTableColumns", pa.int64()),
-                    ("numTableColumnsWithStats", pa.int64()),
-                ]
-            ),
-        ),
-    ]
-)
 _DETAIL = pa.schema(
     [
         ("format", pa.string()),
@@ -197,7 +128,7 @@ def run_reorg(reorg: Reorg, tables: Tables) -> pa.RecordBatchReader:
         return _optimized(table, optimizer.purge(_where(table, reorg.where), **options))
     result = optimizer.upgrade_uniform(reorg.upgrade, **options)
     # If no file had to be rewritten, delta-spark returns no row.
-    return _optimized(table, result) if result["numFilesRemoved"] else answer([], _OPTIMIZED)
+    return _optimized(table, result) if result["numFilesRemoved"] else answer([], OPTIMIZED)
 
 
 def _where(table: DeltaTable, where: Expression | None) -> str | None:
@@ -229,7 +160,7 @@ def _optimized(table: DeltaTable, result: dict[str, Any]) -> pa.RecordBatchReade
             "mergedFiles": files,
             "numOutputCubes": metrics["partitionsOptimized"],
         }
-    return answer([{"path": table.table_uri, "metrics": metrics}], _OPTIMIZED)
+    return answer([{"path": table.table_uri, "metrics": metrics}], OPTIMIZED)
 
 
 def run_vacuum(vacuum: Vacuum, tables: Tables) -> pa.RecordBatchReader:
@@ -250,7 +181,7 @@ def run_vacuum(vacuum: Vacuum, tables: Tables) -> pa.RecordBatchReader:
     )
     root = local_path(table.table_uri)
     found = [f"{root}{path}" for path in paths] if vacuum.dry_run else [root]
-    return answer([{"path": path} for path in found], pa.schema([("path", pa.string())]))
+    return answer([{"path": path} for path in found], VACUUMED)
 
 
 def run_restore(restore: Restore, tables: Tables) -> pa.RecordBatchReader:
@@ -261,7 +192,7 @@ def run_restore(restore: Restore, tables: Tables) -> pa.RecordBatchReader:
     tables.check_timestamp(table, at)
     result = DeltaTable.restore(table, at, commit_properties=tables.commit_properties)
     row = {name: result[key] for name, key in _RESTORED.items()}
-    return answer([row], pa.schema([(name, pa.int64()) for name in row]))
+    return answer([row], RESTORED)
 
 
 def run_generate(generate: Generate, tables: Tables) -> pa.RecordBatchReader:

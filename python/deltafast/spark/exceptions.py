@@ -231,8 +231,12 @@ def set_failure(error: BaseException, failure: Any) -> tuple[BaseException, str]
 
     Returns:
         The exception as a class of this module, and the message with which Java raises it; None for a conflict, which
-        Java raises by its class.
+        Java raises by its class, and for an exception of Java.
     """
+    origin = getattr(error, "_origin", None) or getattr(error, "java_exception", None)
+    if origin is not None:
+        failure.setCause(origin)
+        return None
     raised = as_spark_error(error)
     if type(raised).__name__ in CONFLICTS:
         failure.setConflict(type(raised).__name__, str(raised))

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 EXTENSIONS, EXTENSION = "spark.sql.extensions", "io.delta.sql.DeltaSparkSessionExtension"
 CATALOGS, CATALOG = "spark.sql.catalog.", "org.apache.spark.sql.delta.catalog.DeltaCatalog"
+#: Delta's names, and those of the classes in deltafast's jar.
+NAMED_EXTENSIONS = (EXTENSION, "io.deltafast.spark.DeltafastExtension")
+NAMED_CATALOGS = (CATALOG, "io.deltafast.spark.DeltafastCatalog")
 PACKAGES, PACKAGE = "spark.jars.packages", "io.delta:delta-"
 #: The mark of sessions to enable, which `configure_spark_with_delta_pip` sets.
 ENABLED = "spark.deltafast.enabled"
@@ -153,10 +156,10 @@ def without_delta(options: Mapping[str, Any]) -> dict[str, Any]:
     for key, value in options.items():
         kept = value
         if key == EXTENSIONS:
-            kept = _without(value, lambda name: name == EXTENSION)
+            kept = _without(value, lambda name: name in NAMED_EXTENSIONS)
         elif key == PACKAGES:
             kept = _without(value, _is_package)
-        elif key == ENABLED or (key.startswith(CATALOGS) and str(value).strip() == CATALOG):
+        elif key == ENABLED or (key.startswith(CATALOGS) and str(value).strip() in NAMED_CATALOGS):
             continue
         if kept or not value:
             others[key] = kept
@@ -223,8 +226,8 @@ def _names_delta(spark: Any) -> bool:
     """Return whether the settings with which the driver or the server was started name Delta."""
     return (
         spark.conf.get(ENABLED, "false") == "true"
-        or spark.conf.get(f"{CATALOGS}spark_catalog", "") == CATALOG
-        or EXTENSION in spark.conf.get(EXTENSIONS, "")
+        or spark.conf.get(f"{CATALOGS}spark_catalog", "") in NAMED_CATALOGS
+        or any(name in spark.conf.get(EXTENSIONS, "") for name in NAMED_EXTENSIONS)
     )
 
 

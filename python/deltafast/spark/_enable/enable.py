@@ -24,11 +24,12 @@ from deltafast.spark._enable.provider import (
     forget_deltas_catalog,
     known_options,
     known_to_delta,
+    put_catalog,
     read_frame,
 )
+from deltafast.spark._enable.statement_handler import is_of_the_catalog, managing, run_statement
 from deltafast.spark._session.session import Session
 from deltafast.spark._session.storage import place_of
-from deltafast.spark._sql import statements
 from deltafast.spark._sql.argument_checks import path_in
 from deltafast.spark._sql.catalog import READ_BY_CLIENT, place_of_name
 from deltafast.spark._streaming.source_sink import register
@@ -47,20 +48,7 @@ __all__ = ["disable", "enable", "enable_once"]
 _PACKAGE: Final = "delta"
 _FILES: Final = Path(__file__).parents[1] / "_delta" / "served"
 
-#: Statements that only affect or show the catalog's entry: an existing table, its name, its location.
-_OF_THE_CATALOG: Final = re.compile(
-    r"""\s*(?: DESC(?:RIBE)? \s+ (?:TABLE\s+)? EXTENDED \s+ (?!delta\s*\.\s*`)
-        | ALTER \s+ TABLE \s+ (?!delta\s*\.\s*`) (?:[\w.]|`[^`]+`)+ \s+ (?: RENAME \s+ TO | SET \s+ LOCATION ) \s
-        | CREATE \s+ TABLE \s+ (?:IF\s+NOT\s+EXISTS\s+)? \S+ \s+ USING \s+ delta \s+
-          LOCATION \s+ '[^']*' \s* ;? \s* $ )""",
-    re.IGNORECASE | re.VERBOSE,
-)
-
 _CHANGES: Final = re.compile(r"\s*(?:INSERT|UPDATE|DELETE|MERGE|CREATE\s+(?:OR\s+REPLACE\s+)?TABLE)\b", re.IGNORECASE)
-_CREATES: Final = re.compile(
-    r"\s*CREATE\s+(?:OR\s+REPLACE\s+)?TABLE\s+(?:IF\s+NOT\s+EXISTS\s+)?((?:[\w.]|`[^`]+`)+)", re.IGNORECASE
-)
-_SAYS_WHERE: Final = re.compile(r"\bLOCATION\s+['\"]", re.IGNORECASE)
 
 
 class _Enabled:
@@ -71,7 +59,6 @@ class _Enabled:
         self._methods: list[tuple[Any, str, Any]] = []
         #: The modules of the name `delta` that were imported before; None if they are used.
         self._modules: dict[str, ModuleType] | None = None
-        self._inside = threading.local()
 
     def put(self, kind: Any, name: str, make: Callable[[Any], Any]) -> None:
         """Replace a method of a class, or a function of a module, by the result of a function that gets PySpark's."""
@@ -105,26 +92,16 @@ class _Enabled:
         return self.provider.belongs_to(spark)
 
     def statement(self, before: Any) -> Any:
-        """Patch `SparkSession.sql`: statements of Delta's SQL, and tables at their newest version."""
+        """Patch `SparkSession.sql` for parameters and frames, which its parser does not pass to Python, and Connect."""
+        is_classic = isinstance(self.provider, Provider)
 
         def sql(spark: Any, sqlQuery: Any, args: Any = None, **kwargs: Any) -> Any:  # noqa: N803 - PySpark's name
-            if getattr(self._inside, "is_ours", False):
-                return before(spark, sqlQuery, args, **kwargs)
-            self.provider.forget(spark)
-            if _OF_THE_CATALOG.match(str(sqlQuery)):
-                return before(spark, sqlQuery, args, **kwargs)
             if kwargs:
                 return self._formatted(before, spark, sqlQuery, args, kwargs)
-            made = _CREATES.match(str(sqlQuery))
-            name = None if made is None or _SAYS_WHERE.search(str(sqlQuery)) else made[1]
-            is_new = name is not None and path_in(name) is None and not spark.catalog.tableExists(name)
-            self._inside.is_ours = True
-            try:
-                answer = statements.sql(spark, sqlQuery, args)
-            finally:
-                self._inside.is_ours = False
-            self._manage(spark, name if is_new else None)
-            return answer
+            if (is_classic and not args) or is_of_the_catalog(str(sqlQuery)):
+                return before(spark, sqlQuery, args)
+            self.provider.forget(spark)
+            return run_statement(self.provider, spark, sqlQuery, args)
 
         return sql
 
@@ -149,16 +126,10 @@ class _Enabled:
 
         def execute(builder: Any) -> Any:
             spark, name = builder._session.spark, builder._name if builder._location is None else None
-            is_new = name is not None and path_in(name) is None and not spark.catalog.tableExists(name)
-            answer = before(builder)
-            self._manage(spark, name if is_new else None)
-            return answer
+            with managing(self.provider, spark, name):
+                return before(builder)
 
         return execute
-
-    def _manage(self, spark: Any, name: str | None) -> None:
-        if name is not None and place_of_name(Session(spark), name) is not None:
-            self.provider.manage(spark, name)
 
     def table(self, before: Any) -> Any:
         """Patch methods that read a table by name or path: at its newest version, or according to options."""
@@ -223,7 +194,7 @@ class _Enabled:
 
         def new_session(spark: Any) -> Any:
             made = before(spark)
-            forget_deltas_catalog(Session(made))
+            put_catalog(Session(made))
             return made
 
         return new_session
@@ -310,8 +281,8 @@ def enable(spark: Any) -> None:
 
 def _on_classic(session: Session) -> _Enabled:
     """Register the format in the driver's Java, and patch what it cannot do."""
-    forget_deltas_catalog(session)
     provider = Provider(session)
+    put_catalog(session)
     enabled = _Enabled(provider)
     from pyspark.errors.exceptions import captured
     from pyspark.sql import DataFrameReader, DataFrameWriterV2, SparkSession

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from deltafast._util.write_modes import save_mode
 from deltafast.exceptions import DeltaError, InvalidArgumentError
+from deltafast.spark._enable.statement_handler import ParsedStatements
 from deltafast.spark._scan.reader import followed, read
 from deltafast.spark._session.java_calls import delta_provider, set_handler
 from deltafast.spark._session.java_library import first_line
@@ -33,10 +34,13 @@ __all__ = [
     "known_options",
     "known_to_delta",
     "properties_in",
+    "put_catalog",
+    "take_catalog_back",
 ]
 
 _THEIRS = "org.apache.spark.sql.delta.sources.DeltaDataSource"
 _CATALOG, _THEIR_CATALOG = "spark.sql.catalog.spark_catalog", "org.apache.spark.sql.delta.catalog.DeltaCatalog"
+_OUR_CATALOG = "io.deltafast.spark.DeltafastCatalog"
 
 #: The options of a reader.
 READ = (
@@ -76,13 +80,26 @@ def known_to_delta(session: Session) -> bool:
     return _has_class(session, _THEIRS)
 
 
+def put_catalog(session: Session) -> None:
+    """Set the catalog with time travel in a classic session that has Spark's own, or names Delta's without its jar."""
+    named = session.conf(_CATALOG)
+    is_free = named in (None, "builtin") or (named == _THEIR_CATALOG and not _has_class(session, _THEIR_CATALOG))
+    if is_free and _has_class(session, _OUR_CATALOG):
+        session.spark.conf.set(_CATALOG, _OUR_CATALOG)
+
+
+def take_catalog_back(session: Session) -> None:
+    """Restore Spark's own catalog in a session."""
+    if session.conf(_CATALOG) == _OUR_CATALOG:
+        session.spark.conf.unset(_CATALOG)
+    if session.conf(_CATALOG) is not None and not _has_class(session, str(session.conf(_CATALOG))):
+        # A setting with which the driver was started.
+        session.spark.conf.set(_CATALOG, "builtin")
+
+
 def forget_deltas_catalog(session: Session) -> None:
-    """Restore Spark's own catalog in a session whose settings name Delta's, if no jar contains that."""
+    """Set Spark's own catalog in a session of Connect whose settings name Delta's, if the server lacks that."""
     if session.conf(_CATALOG) != _THEIR_CATALOG:
-        return
-    if not session.is_connect:
-        if not _has_class(session, _THEIR_CATALOG):
-            session.spark.conf.unset(_CATALOG)
         return
     try:
         session.spark.catalog.currentDatabase()
@@ -130,6 +147,7 @@ class Provider:
             self._java = delta_provider(session)
             plan_streams(session, self._java, "DeltaProvider")
             set_handler(session, self._java, self)
+            self._statements = ParsedStatements(session, self, self._spark, self._fail)
         except DeltaError:
             raise
         except Exception as error:
@@ -153,6 +171,9 @@ class Provider:
         """Stop answering requests."""
         self._java.setHandler(None)
         self._java.setStreamHandler(None)
+        self._statements.end()
+        if self.belongs_to(self._session.spark):
+            take_catalog_back(self._session)
 
     def read(self, session: Any, options: Any, failure: Any) -> Any:
         """Return the frame of a table for Java; on an error set `failure`."""
@@ -180,8 +201,8 @@ class Provider:
             self._failure = raised
 
     def failure(self, message: str) -> BaseException | None:
-        """Return the exception that Java raises with this message, if it is one of deltafast."""
-        if self._failure is None or not isinstance(self._failure[0], DeltaError):
+        """Return the exception that Java raises with this message."""
+        if self._failure is None:
             return None
         return self._failure[0] if message.startswith(self._failure[1]) else None
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol, cast
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakSet
 
 from deltafast.spark._session.java_library import add_service, call_static, construct, load, package_of
 
@@ -15,6 +15,7 @@ __all__ = [
     "UNCHANGED",
     "FilePlanner",
     "FormatHandler",
+    "StatementHandler",
     "StreamHandler",
     "StreamPlanner",
     "add_row_count_rule",
@@ -25,16 +26,23 @@ __all__ = [
     "frame_of_index",
     "frame_of_stream",
     "hadoop_gateway",
+    "marked",
     "parquet_format",
+    "put_parser",
     "set_handler",
     "set_planner",
     "set_stream_handler",
     "stream_planner",
     "stream_provider",
+    "take_parser_back",
 ]
 
 #: Results of `FilePlanner.newerVersion` that are not versions.
 UNCHANGED, FAILED = -1, -2
+#: The beginning of a statement that Spark's own parser reads; `StatementParser.java` removes it.
+_MARK = "/* Spark's own */ "
+#: The virtual machines in which Python reads other statements first.
+_READING: WeakSet[Any] = WeakSet()
 _FORMATS = "org.apache.spark.sql.sources.DataSourceRegister"
 
 
@@ -83,6 +91,13 @@ class FormatHandler(Protocol):
 
     def read(self, session: Any, options: Any, failure: Any) -> Any: ...
     def write(self, session: Any, options: Any, mode: Any, rows: Any, failure: Any) -> None: ...
+
+
+class StatementHandler(Protocol):
+    """Reads and runs statements of Delta's SQL; `StatementHandler.java` documents the methods."""
+
+    def read(self, session: Any, text: Any, parameters: Any, reading: Any, failure: Any) -> None: ...
+    def run(self, session: Any, text: Any, failure: Any) -> Any: ...
 
 
 class StreamHandler(Protocol):
@@ -200,6 +215,30 @@ def delta_provider(session: JavaSession) -> Any:
 def set_handler(session: JavaSession, provider: Any, handler: FormatHandler) -> None:
     """Set the object that reads and writes for the format `delta`."""
     provider.setHandler(_implementing(session, "DeltaProvider", handler, "FormatHandler"))
+
+
+def put_parser(session: JavaSession, handler: StatementHandler) -> None:
+    """Put an object that reads and runs statements before the parser of a session and of those derived from it."""
+    kind = load(session, "StatementParser")
+    call_static(session, kind, "setHandler", _implementing(session, "StatementParser", handler, "StatementHandler"))
+    call_static(session, kind, "install", session.spark._jsparkSession)
+    _READING.add(session.spark._sc._gateway)
+
+
+def take_parser_back(session: JavaSession) -> None:
+    """Leave all statements to Spark again."""
+    call_static(session, load(session, "StatementParser"), "setHandler", None)
+    _READING.discard(session.spark._sc._gateway)
+
+
+def marked(spark: Any, text: str) -> str:
+    """Return a statement that is not read by Python first.
+
+    Args:
+        spark: The session, classic or Connect.
+        text: The statement.
+    """
+    return _MARK + text if hasattr(spark, "_sc") and spark._sc._gateway in _READING else text
 
 
 def stream_provider(session: JavaSession) -> Any:

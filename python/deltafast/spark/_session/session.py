@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, cast
 from deltafast._expr.literals import time_zone
 from deltafast.exceptions import InvalidArgumentError
 from deltafast.spark._session import gateway
+from deltafast.spark._session.java_calls import marked
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping
@@ -144,10 +145,16 @@ class Session:
         everything = everything() if callable(everything) else everything
         return {key[len(prefix) :]: value for key, value in everything.items() if key.startswith(prefix)}
 
-    def run(self, statement: str) -> Any:
-        """Run a statement by PySpark's own method, which `enable` replaces."""
+    def run(self, statement: str, args: Any = None, **frames: Any) -> Any:
+        """Run a statement as Spark does without `enable`.
+
+        Args:
+            statement: The statement.
+            args: Its parameters.
+            frames: The frames that it names in braces.
+        """
         sql: Any = unwrap(cast("Any", type(self.spark)).sql)
-        return sql(self.spark, statement)
+        return sql(self.spark, marked(self.spark, statement), args, **frames)
 
     def frame(self, table: pa.Table, schema: Any = None) -> Any:
         """Return a small table as a data frame; `schema` keeps timestamps without a zone from becoming instants."""

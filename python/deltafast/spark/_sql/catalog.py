@@ -166,7 +166,7 @@ def facts_of_name(session: Session, name: str) -> dict[str, str]:
         # Checked first, since PySpark logs failed calls.
         if not session.spark.catalog.tableExists(name):
             return {}
-        rows = session.spark.sql(f"DESCRIBE TABLE EXTENDED {name}").collect()
+        rows = session.run(f"DESCRIBE TABLE EXTENDED {name}").collect()
     except (AnalysisException, ParseException):
         return {}
     facts = {str(row[0]): str(row[1]) for row in rows if row[1] is not None}
@@ -184,7 +184,7 @@ def _said_of(session: Session, name: str) -> dict[str, str]:
     """Return the catalog's description of a table that a Python data source reads, which DESCRIBE does not show."""
     database, _, table = name.rpartition(".")
     of = f" IN {database}" if database else ""
-    rows = session.spark.sql(f"SHOW TABLE EXTENDED{of} LIKE '{table.strip('`').lower()}'").collect()
+    rows = session.run(f"SHOW TABLE EXTENDED{of} LIKE '{table.strip('`').lower()}'").collect()
     lines = [line.partition(": ") for row in rows if not row.isTemporary for line in row.information.splitlines()]
     return {key: value for key, _, value in lines}
 

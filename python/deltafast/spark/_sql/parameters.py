@@ -11,7 +11,7 @@ from deltafast._ops.delete_update import literal
 from deltafast.exceptions import InvalidArgumentError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
 __all__ = ["bound", "spelled"]
 
@@ -19,13 +19,15 @@ __all__ = ["bound", "spelled"]
 _PIECE: Final = re.compile(rf"{OPAQUE}|::|:(?P<name>[A-Za-z_]\w*)|(?P<mark>\?)", re.DOTALL)
 
 
-def bound(text: str, args: Mapping[str, Any] | Sequence[Any]) -> str:
+def bound(text: str, args: Mapping[str, Any] | Sequence[Any], spell: Callable[[Any], str | None] | None = None) -> str:
     """Replace the parameters of a statement by literals; those without a value or a literal of their type remain.
 
     Args:
         text: The statement.
         args: Values by name, or in the order of the question marks.
+        spell: Returns a value as a SQL literal; `spelled` if None.
     """
+    literal_of = spelled if spell is None else spell
     by_name: dict[str, Any] = dict(args) if isinstance(args, dict) else {}
     in_order = iter(() if isinstance(args, dict) else args)
 
@@ -34,7 +36,7 @@ def bound(text: str, args: Mapping[str, Any] | Sequence[Any]) -> str:
             given = next(in_order, _NOTHING)
         else:
             given = by_name.get(match["name"], _NOTHING) if match["name"] else _NOTHING
-        return spelled(given) or match[0]
+        return (None if given is _NOTHING else literal_of(given)) or match[0]
 
     return _PIECE.sub(put, text)
 

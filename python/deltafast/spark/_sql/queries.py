@@ -156,11 +156,10 @@ def frame_of(session: Session, query: Query, tables: Tables, args: Any = None) -
         TableNotFoundError: A table that is named with a version is not a Delta table.
     """
     refresh_views(session, query.names)
-    given = {} if args is None else {"args": args}
     if session.spark in READ_BY_CLIENT:
         query = replace(query, parts=tuple(_with_names(session, query)))
     if all(isinstance(part, str) for part in query.parts):
-        return session.spark.sql(query.text, **given)
+        return session.run(query.text, args)
     frames: dict[str, Any] = {}
     keys: dict[tuple[Any, ...], str] = {}
     text: list[str] = []
@@ -173,7 +172,7 @@ def frame_of(session: Session, query: Query, tables: Tables, args: Any = None) -
             keys[key] = f"deltafast_{len(keys)}"
             frames[keys[key]] = _read(session, part, tables)
         text.append("{" + keys[key] + "}" + alias_of(part, query.parts[place + 1 :]))
-    return session.spark.sql("".join(text), **given, **frames)
+    return session.run("".join(text), args, **frames)
 
 
 def _with_names(session: Session, query: Query) -> Iterator[str | TableName | Changes | Facts]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from deltafast._sql import tree
 from deltafast._sql.answers import counts
@@ -13,6 +13,7 @@ from deltafast._sql.expressions import plain
 from deltafast._sql.query_text import inserts_of
 from deltafast._sql.reader import Reader
 from deltafast._sql.reading import read_statement
+from deltafast._sql.result_columns import CHANGED_ROWS, NO_COLUMNS, columns_of
 from deltafast._sql.rows import constants, names_of
 from deltafast._sql.run import run
 from deltafast._sql.run_changes import (
@@ -31,7 +32,7 @@ from deltafast.spark._session.session import Session
 from deltafast.spark._session.storage import place_of
 from deltafast.spark._sql import dml
 from deltafast.spark._sql.argument_checks import path_in
-from deltafast.spark._sql.catalog import become_delta, handle, is_temporary, new_entry, views_of
+from deltafast.spark._sql.catalog import READ_BY_CLIENT, become_delta, handle, is_temporary, new_entry, views_of
 from deltafast.spark._sql.catalog_tables import adopted, create_like, like_of, of_catalog
 from deltafast.spark._sql.create_table import NewTable, create, where
 from deltafast.spark._sql.parameters import bound
@@ -44,10 +45,14 @@ from deltafast.spark._write.writer import write
 from deltafast.spark.exceptions import during, translated
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import pyarrow as pa
+
     from deltafast._sql.tree import TableName
     from deltafast.table import DeltaTable
 
-__all__ = ["sql"]
+__all__ = ["PreparedStatement", "prepare", "sql"]
 
 #: Statements that Spark does not have, so that their errors are raised here.
 _OWN: Final = re.compile(
@@ -90,11 +95,21 @@ class _SparkReader(Reader):
         return tree.TableName(name, by_path=False, pos=start)
 
 
+class PreparedStatement(NamedTuple):
+    """A statement that has been read and has not run."""
+
+    #: Runs it and returns its result as a data frame; a query runs when its frame does.
+    run: Callable[[], Any]
+    #: The columns of the result of a statement that changes tables; None if it only reads.
+    columns: pa.Schema | None = None
+    #: The statement in Spark's syntax, if Spark runs it.
+    sparks: str | None = None
+
+
 @translated("relation")
 def sql(spark: Any, text: str, args: Any = None) -> Any:
     """Run one statement: Delta's by the core and Spark's own reader and writer, any other by Spark.
 
-    Delta's statements are those of `deltafast.sql`, on tables that are named by ``delta.`path` ``, by a view of
     Delta's statements are those of `deltafast.sql`, on tables that are named by ``delta.`path` ``, by a view of
     `register_view`, or by a table of the session's catalog whose provider is `delta`. Queries, also those within
     INSERT, MERGE and CREATE TABLE, run on Spark; in them ``delta.`path` ``, `VERSION AS OF`, `TIMESTAMP AS OF`,
@@ -116,50 +131,84 @@ def sql(spark: Any, text: str, args: Any = None) -> Any:
         DeltaError: As the corresponding methods of `DeltaTable`.
         PySparkException: Spark rejects a query, or a statement of its own.
     """
-    session = Session(spark)
-    given = {} if args is None else {"args": args}
+    return prepare(Session(spark), text, args).run()
+
+
+def prepare(session: Session, text: str, args: Any = None) -> PreparedStatement:
+    """Read one statement; the arguments and errors are those of `sql`."""
     text = _EXTERNAL.sub("CREATE TABLE", text) if _USING_DELTA.search(text) else text
-    made = _by_other_statements(session, text, args)
-    if made is not None:
-        return made
+    found = _of_other_statements(session, text, args)
+    if found is not None:
+        return found
     whole = text if args is None or _QUERY.match(text) else bound(text, args)
-    whole = _with_values(session, whole)
+    if _has_subqueries(session, whole):
+        return _with_subqueries(session, whole)
     try:
         statement = read_statement(whole, zone=session.zone, reader=_SparkReader)
     except InvalidArgumentError:
-        named = _TABLE.fullmatch(text)
-        if named:
-            text = f"SELECT * FROM {named[1]}"  # noqa: S608 - the name is quoted already
-            return frame_of(session, _SparkReader(text, session.zone).query(), SparkTables.of(session), args)
-        if _OF_DELTA.match(text):
+        found = _unread(session, text, args)
+        if found is None:
             raise
-        if not is_sparks(text):
-            if _OWN.match(text) or _speaks_of(text, views_of(session)):
-                raise
-            return spark.sql(text, **given)
-        statement = None
-    tables = SparkTables.of(session)
+        return found
     if isinstance(statement, tree.Select):
-        return frame_of(session, statement.query, tables, args)
+        return _query(session, statement.query, args)
+    tables = SparkTables.of(session)
     _refuse_view(statement, tables)
-    if statement is None or not _is_deltas(statement, tables, whole):
-        return spark.sql(spelled(text, tables, _SparkReader) if is_sparks(text) else text, **given)
-    found = _run(statement, tables)
-    refresh_views(session)
-    return found
+    if _is_deltas(statement, tables, whole):
+        return _prepared(statement, tables)
+    return _of_spark(session, spelled(text, tables, _SparkReader) if is_sparks(text) else text, args)
 
 
-def _by_other_statements(session: Session, text: str, args: Any) -> Any:
-    """Run a statement that is implemented by other statements, or explains them; None for any other."""
-    found = _made_of_others(session, text)
-    if found is None:
-        found = _explained(session, text, args)
+def _query(session: Session, query: tree.Query, args: Any) -> PreparedStatement:
+    if session.spark not in READ_BY_CLIENT and all(isinstance(part, str) for part in query.parts):
+        refresh_views(session, query.names)
+        return _of_spark(session, query.text, args)
+    return PreparedStatement(lambda: frame_of(session, query, SparkTables.of(session), args))
+
+
+def _unread(session: Session, text: str, args: Any) -> PreparedStatement | None:
+    """Return a statement that the reader of Delta's SQL does not know; None if it is one of Delta with an error."""
+    named, tables = _TABLE.fullmatch(text), SparkTables.of(session)
+    if named:
+        text = f"SELECT * FROM {named[1]}"  # noqa: S608 - the name is quoted already
+        return _query(session, _SparkReader(text, session.zone).query(), args)
+    if _OF_DELTA.match(text):
+        return None
+    if is_sparks(text):
+        return _of_spark(session, spelled(text, tables, _SparkReader), args)
+    if _OWN.match(text) or _speaks_of(text, views_of(session)):
+        return None
+    return _of_spark(session, text, args)
+
+
+def _of_spark(session: Session, text: str, args: Any) -> PreparedStatement:
+    return PreparedStatement(lambda: session.run(text, args), sparks=text)
+
+
+def _prepared(statement: tree.Statement, tables: SparkTables) -> PreparedStatement:
+    """Return a statement of Delta."""
+
+    def complete() -> Any:
+        found = _run(statement, tables)
+        refresh_views(tables.session)
+        return found
+
+    return PreparedStatement(complete, columns_of(statement))
+
+
+def _of_other_statements(session: Session, text: str, args: Any) -> PreparedStatement | None:
+    """Return a statement that is implemented by other statements, or explains them; None for any other."""
+    found = _made_of_others(session, text) or _explained(session, text, args)
     if found is not None:
         return found
     several = _several(session, text if args is None else bound(text, args))
-    for one in several:
-        sql(session.spark, one)
-    return nothing(session) if several else None
+
+    def complete() -> Any:
+        for one in several:
+            sql(session.spark, one)
+        return nothing(session)
+
+    return PreparedStatement(complete, NO_COLUMNS) if several else None
 
 
 def _several(session: Session, text: str) -> list[str]:
@@ -170,8 +219,10 @@ def _several(session: Session, text: str) -> list[str]:
     Raises:
         InvalidArgumentError: One that names a path has a syntax error; none has been run.
     """
-    tables, is_deltas = SparkTables.of(session), False
     inserts = inserts_of(text) if _INSERTS.match(text) else []
+    if not inserts:
+        return []
+    tables, is_deltas = SparkTables.of(session), False
     for one in inserts:
         try:
             statement = read_statement(one, zone=session.zone, reader=_SparkReader)
@@ -184,8 +235,8 @@ def _several(session: Session, text: str) -> list[str]:
     return inserts if is_deltas else []
 
 
-def _explained(session: Session, text: str, args: Any) -> Any:
-    """Return the output of EXPLAIN for a change of a Delta table, which is not run: command and plan of new rows.
+def _explained(session: Session, text: str, args: Any) -> PreparedStatement | None:
+    """Return EXPLAIN of a change of a Delta table, which is not run: it shows the command and the plan of new rows.
 
     None for any other statement, which is passed to Spark.
 
@@ -216,7 +267,7 @@ def _explained(session: Session, text: str, args: Any) -> Any:
     from pyspark.sql.types import StringType, StructField, StructType
 
     schema = StructType([StructField("plan", StringType())])
-    return session.spark.createDataFrame([("\n".join(lines),)], schema)
+    return PreparedStatement(lambda: session.spark.createDataFrame([("\n".join(lines),)], schema))
 
 
 def _dropped(session: Session, path: str, *, if_exists: bool) -> Any:
@@ -227,35 +278,52 @@ def _dropped(session: Session, path: str, *, if_exists: bool) -> Any:
     return nothing(session)
 
 
-def _with_values(session: Session, text: str) -> str:
-    """Return a change of a Delta table with the values of its subqueries."""
+def _has_subqueries(session: Session, text: str) -> bool:
+    """Return whether a string is a change of a Delta table with subqueries."""
     target = _CHANGED.match(text)
     if target is None:
-        return text
-    tables = SparkTables.of(session)
+        return False
     path = path_in(target[1])
-    known = tables.knows(tree.TableName(path or target[1], by_path=path is not None, pos=0))
-    return with_values(text, tables, _SparkReader) if known else text
+    return SparkTables.of(session).knows(tree.TableName(path or target[1], by_path=path is not None, pos=0))
 
 
-def _made_of_others(session: Session, text: str) -> Any:
-    """Create a table from one of the catalog, or drop one that is not in the catalog; None for any other statement."""
+def _with_subqueries(session: Session, text: str) -> PreparedStatement:
+    """Return a change whose subqueries run when it does."""
+    tables = SparkTables.of(session)
+
+    def complete() -> Any:
+        whole = with_values(text, tables, _SparkReader)
+        return _prepared(read_statement(whole, zone=session.zone, reader=_SparkReader), tables).run()
+
+    return PreparedStatement(complete, CHANGED_ROWS)
+
+
+def _made_of_others(session: Session, text: str) -> PreparedStatement | None:
+    """Return a statement that takes a table of the catalog to create another, or drops a path; None for others."""
     dropped = _DROP.fullmatch(text)
     if dropped:
-        return _dropped(session, dropped[2], if_exists=dropped[1] is not None)
+        return PreparedStatement(lambda: _dropped(session, dropped[2], if_exists=dropped[1] is not None), NO_COLUMNS)
     converted = of_catalog(session, text)
     if converted is not None:
-        found = sql(session.spark, converted.text)
-        become_delta(session, converted.name)
-        return found
+
+        def convert() -> Any:
+            found = sql(session.spark, converted.text)
+            become_delta(session, converted.name)
+            return found
+
+        return PreparedStatement(convert, NO_COLUMNS)
     like = like_of(text)
     if like is not None and SparkTables.of(session).knows(tree.TableName(like.source, by_path=False, pos=0)):
-        create_like(session, like)
-        return nothing(session)
+
+        def create_empty() -> Any:
+            create_like(session, like)
+            return nothing(session)
+
+        return PreparedStatement(create_empty, NO_COLUMNS)
     return None
 
 
-def _refuse_view(statement: tree.Statement | None, tables: SparkTables) -> None:
+def _refuse_view(statement: tree.Statement, tables: SparkTables) -> None:
     """Raise an error of one line for a change of a temporary view; Spark's error shows its internal classes' names."""
     if not isinstance(statement, tree.Update | tree.Delete | tree.Merge) or tables.knows(statement.target):
         return

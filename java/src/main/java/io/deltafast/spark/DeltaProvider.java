@@ -220,17 +220,8 @@ public final class DeltaProvider extends DeltaStreamProvider
   }
 
   private static void alter(
-      SessionCatalog catalog, CatalogTable table, String[] names, Object[] values)
-      throws Exception {
-    Object[] arguments = SparkInternals.argumentsOf(table);
-    for (int i = 0; i < arguments.length; i++) {
-      for (int n = 0; n < names.length; n++) {
-        if (table.productElementName(i).equals(names[n])) {
-          arguments[i] = values[n];
-        }
-      }
-    }
-    Object altered = SparkInternals.copyOf(table, arguments);
+      SessionCatalog catalog, CatalogTable table, String[] names, Object[] values) {
+    Object altered = SparkInternals.copyWith(table, names, values);
     if (altered != null) {
       catalog.alterTable((CatalogTable) altered);
     }

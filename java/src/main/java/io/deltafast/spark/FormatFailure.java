@@ -2,11 +2,17 @@ package io.deltafast.spark;
 
 import org.apache.spark.unsafe.Platform;
 
-/** The error of one call of a {@link FormatHandler}; Java raises it again in the query's thread. */
+/** The error of one call of Python; Java raises it again in the query's thread. */
 public final class FormatFailure {
   private boolean isInvalid;
   private String conflict;
   private String message;
+  private Throwable cause;
+
+  /** Sets an error of Spark's own, which is raised as it is. */
+  public void setCause(Throwable error) {
+    cause = error;
+  }
 
   /** Sets an error of the query or of the table, which becomes an AnalysisException. */
   public void setInvalid(String text) {
@@ -25,8 +31,15 @@ public final class FormatFailure {
     message = text;
   }
 
+  boolean isSet() {
+    return cause != null || message != null;
+  }
+
   /** Raises the error, if there is one. */
   void raise() {
+    if (cause != null) {
+      Platform.throwException(cause);
+    }
     if (message == null) {
       return;
     }

@@ -116,6 +116,23 @@ final class SparkInternals {
     return null;
   }
 
+  /** A copy of an object of a case class in which some fields have other values. */
+  static Object copyWith(Product object, String[] names, Object[] values) {
+    Object[] arguments = argumentsOf(object);
+    for (int i = 0; i < arguments.length; i++) {
+      for (int n = 0; n < names.length; n++) {
+        if (object.productElementName(i).equals(names[n])) {
+          arguments[i] = values[n];
+        }
+      }
+    }
+    try {
+      return copyOf(object, arguments);
+    } catch (ReflectiveOperationException error) {
+      throw new IllegalStateException(error);
+    }
+  }
+
   /**
    * Raises an AnalysisException, as Spark does for an invalid query or table; PySpark shows it as
    * one line. Never returns.

@@ -1,0 +1,143 @@
+"""Statements of a session: Spark's parser gives each to Python, which reads and runs those of Delta's SQL.
+
+Whatever passes a statement to the session, it takes this way: `spark.sql`, a cell of a notebook, Java and Scala code of
+the driver, a server of Spark's that runs in it.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import re
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from deltafast.spark._session.java_calls import put_parser, take_parser_back
+from deltafast.spark._session.session import Session, quiet
+from deltafast.spark._sql.argument_checks import path_in
+from deltafast.spark._sql.catalog import place_of_name
+from deltafast.spark._sql.parameters import bound
+from deltafast.spark._sql.statements import prepare, sql
+from deltafast.spark.exceptions import during
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator
+
+    import pyarrow as pa
+
+__all__ = ["CatalogProvider", "ParsedStatements", "is_of_the_catalog", "managing", "run_statement"]
+
+#: Statements that only affect or show the catalog's entry: an existing table, its name, its location.
+_OF_THE_CATALOG: Final = re.compile(
+    r"""\s*(?: DESC(?:RIBE)? \s+ (?:TABLE\s+)? EXTENDED \s+ (?!delta\s*\.\s*`)
+        | ALTER \s+ TABLE \s+ (?!delta\s*\.\s*`) (?:[\w.]|`[^`]+`)+ \s+ (?: RENAME \s+ TO | SET \s+ LOCATION ) \s
+        | CREATE \s+ TABLE \s+ (?:IF\s+NOT\s+EXISTS\s+)? \S+ \s+ USING \s+ delta \s+
+          LOCATION \s+ '[^']*' \s* ;? \s* $ )""",
+    re.IGNORECASE | re.VERBOSE,
+)
+_CREATES: Final = re.compile(
+    r"\s*CREATE\s+(?:OR\s+REPLACE\s+)?TABLE\s+(?:IF\s+NOT\s+EXISTS\s+)?((?:[\w.]|`[^`]+`)+)", re.IGNORECASE
+)
+_SAYS_WHERE: Final = re.compile(r"\bLOCATION\s+['\"]", re.IGNORECASE)
+
+
+class CatalogProvider(Protocol):
+    """The format `delta` of the tables in a catalog."""
+
+    def forget(self, spark: Any) -> None:
+        """Make the next query read the newest versions of tables of the catalog."""
+        ...
+
+    def manage(self, spark: Any, name: str) -> None:
+        """Make a table at the catalog's default location managed."""
+        ...
+
+
+def is_of_the_catalog(text: str) -> bool:
+    """Return whether a statement only affects or shows the catalog's entry of a table."""
+    return _OF_THE_CATALOG.match(text) is not None
+
+
+def run_statement(provider: CatalogProvider, spark: Any, text: str, args: Any = None) -> Any:
+    """Run a statement as `deltafast.spark.sql`; a table that it creates without a location is a managed one."""
+    made = _CREATES.match(text)
+    with managing(provider, spark, None if made is None or _SAYS_WHERE.search(text) else made[1]):
+        return sql(spark, text, args)
+
+
+@contextmanager
+def managing(provider: CatalogProvider, spark: Any, name: str | None) -> Generator[None]:
+    """Make a table a managed one if it is created within.
+
+    Args:
+        provider: The format.
+        spark: The session.
+        name: The name of a table without a location; None for none.
+    """
+    is_new = name is not None and path_in(name) is None and not spark.catalog.tableExists(name)
+    yield
+    if is_new and name is not None and place_of_name(Session(spark), name) is not None:
+        provider.manage(spark, name)
+
+
+class ParsedStatements:
+    """What Java calls for each statement.
+
+    Args:
+        session: The session whose parser Python precedes, with those that are derived from it.
+        provider: The format.
+        session_of: Returns the session of Python of one of Java.
+        fail: Keeps an exception that Java raises again.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        provider: CatalogProvider,
+        session_of: Callable[[Any], Any],
+        fail: Callable[[BaseException, Any], None],
+    ) -> None:
+        self._session, self._provider, self._session_of, self._fail = session, provider, session_of, fail
+        put_parser(session, self)
+
+    def end(self) -> None:
+        """Leave all statements to Spark."""
+        take_parser_back(self._session)
+
+    def read(self, session: Any, text: Any, parameters: Any, reading: Any, failure: Any) -> None:
+        """Say in `reading` what a statement is; on an error set `failure`."""
+        try:
+            if is_of_the_catalog(text):
+                return
+            spark = self._session_of(session)
+            self._provider.forget(spark)
+            whole = bound(text, json.loads(parameters), spell=str) if parameters else text
+            with during("relation"):
+                found = prepare(Session(spark), whole)
+                if found.sparks is not None:
+                    if found.sparks != whole:
+                        reading.setText(found.sparks)
+                elif found.columns is None:
+                    reading.setQuery(found.run()._jdf)
+                else:
+                    reading.setCommand(whole, _json_of(found.columns))
+        except BaseException as error:  # noqa: BLE001 - Java raises it again
+            self._fail(error, failure)
+
+    def run(self, session: Any, text: Any, failure: Any) -> Any:
+        """Run a statement that changes tables; on an error set `failure`."""
+        try:
+            with during("relation"):
+                return run_statement(self._provider, self._session_of(session), text)._jdf
+        except BaseException as error:  # noqa: BLE001 - Java raises it again
+            self._fail(error, failure)
+            return None
+
+
+@functools.cache
+def _json_of(columns: pa.Schema) -> str:
+    """Return the columns of a result in Spark's JSON."""
+    with quiet():
+        from pyspark.sql.pandas.types import from_arrow_schema
+
+        return from_arrow_schema(columns).json()
