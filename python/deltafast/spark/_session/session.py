@@ -146,7 +146,7 @@ class Session:
         return {key[len(prefix) :]: value for key, value in everything.items() if key.startswith(prefix)}
 
     def run(self, statement: str, args: Any = None, **frames: Any) -> Any:
-        """Run a statement as Spark does without `enable`.
+        """Run a statement of Spark in a session with or without `enable`.
 
         Args:
             statement: The statement.
