@@ -9,11 +9,13 @@ the tests, so that names, durations, failures, `-k`, `-x`, `--durations` and xdi
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import functools
 import itertools
 import json
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
 import sys
@@ -34,6 +36,9 @@ USUAL = "4.2"
 #: The PySpark installed alongside, for which there is no delta-spark; `make test` installs it.
 OTHER = "4.3"
 BOTH = (USUAL, OTHER)
+#: Supported releases that the tests install when they first need them.
+OLDER = ("4.0", "4.1")
+ALL = (*OLDER, *BOTH)
 
 MARK = "child_session"
 #: The name under which `child_worker` registers itself in a child process.
@@ -41,6 +46,8 @@ WORKER = "child-worker"
 #: Seconds that a test may take longer than its timeout before the child process is killed, which is to report the timeout
 #: itself.
 GRACE = 60.0
+#: Seconds in which a release of PySpark is installed.
+INSTALLING = 300.0
 #: Seconds in which a child process collects its tests.
 STARTING = 120.0
 #: Seconds in which a child process stops Spark and ends.
@@ -77,10 +84,19 @@ class Releases:
         mark = metafunc.definition.get_closest_marker(MARK)
         if mark is not None:
             releases = mark.kwargs.get("releases", (USUAL,))
-            values = [
-                pytest.param(release, marks=() if release == USUAL else pytest.mark.proof) for release in releases
-            ]
+            values = [pytest.param(release, marks=_marks_of(release)) for release in releases]
             metafunc.parametrize("release", values, indirect=True, scope="session")
+
+
+def _marks_of(release: str) -> list[pytest.MarkDecorator]:
+    marks = [] if release == USUAL else [pytest.mark.proof]
+    if release in OLDER:
+        # Their py4j leaves sockets to the garbage collector.
+        marks += [
+            pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
+            pytest.mark.filterwarnings("ignore:.*<socket.socket:pytest.PytestUnraisableExceptionWarning"),
+        ]
+    return marks
 
 
 @functools.cache
@@ -95,11 +111,28 @@ def environment(release: str) -> dict[str, str]:
     variables["PYSPARK_PYTHON"] = sys.executable
     if release != USUAL:
         packages = pathlib.Path(sys.prefix) / f"spark-{release}"
+        if release in OLDER:
+            _install(release, packages)
         if not packages.is_dir():
             pytest.fail(f"{packages} is missing: `make test` installs it", pytrace=False)
         variables |= _settings(packages)
         variables["PYTHONPATH"] = os.pathsep.join([str(packages), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)
     return variables
+
+
+def _install(release: str, packages: pathlib.Path) -> None:
+    """Install a release of PySpark alongside, once for all processes."""
+    root = pathlib.Path(__file__).parents[2]
+    with packages.with_name(f"{packages.name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if packages.is_dir():
+            return
+        target = packages.with_name(f"{packages.name}.part")
+        shutil.rmtree(target, ignore_errors=True)
+        uv = [f"{sys.prefix}/bin/uv", "pip", "install", "--quiet", "--python", sys.executable]
+        command = [*uv, "--target", str(target), "--group", f"spark{release.replace('.', '')}"]
+        subprocess.run(command, cwd=root, check=True, timeout=INSTALLING)
+        target.rename(packages)
 
 
 class ChildEndedError(Exception):

@@ -13,13 +13,13 @@ import deltafast.spark
 from deltafast import DeltaTable, write_deltalake
 from deltafast._sql.reading import read_statement
 from deltafast._sql.result_columns import columns_of
-from spark.child_session import BOTH
+from spark.child_session import ALL
 from spark.helpers import ids
 
 pytestmark = [
     pytest.mark.spark,
     pytest.mark.timeout(300),
-    pytest.mark.child_session("enabled", releases=BOTH),
+    pytest.mark.child_session("enabled", releases=ALL),
     pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
 ]
 
@@ -95,18 +95,23 @@ def test_a_statement_runs_once(spark, table):
     assert DeltaTable(table).version() == 2
 
 
-def test_parameters(spark, table):
+def test_parameters(spark, table, release):
+    assert spark.sql(f"DELETE FROM delta.`{table}` WHERE id < :n", {"n": 2}).collect() == [(2,)]
     literal = spark._jvm.java.util.HashMap()
     literal.put("n", 4)
-    text = f"DELETE FROM delta.`{table}` WHERE id < :n AND s = 'x:n'"
-    assert java(spark, text.replace("x:n", "x"), literal).collect() == [(4,)]
+    text = f"DELETE FROM delta.`{table}` WHERE id < :n AND s = 'x'"
+    if release == "4.0":
+        # Its parser does not receive them.
+        with pytest.raises(deltafast.exceptions.DeltaError, match="parameters are not supported"):
+            java(spark, text, literal)
+        return
+    assert java(spark, text, literal).collect() == [(2,)]
     marks = spark.sparkContext._gateway.new_array(spark._jvm.java.lang.Object, 2)
     marks[0], marks[1] = 6, "x"
     assert java(spark, f"DELETE FROM delta.`{table}` WHERE id < ? AND s = ?", marks).collect() == [(2,)]
     assert java(spark, f"SELECT count(*) FROM delta.`{table}` VERSION AS OF 0 WHERE id < :n", literal).collect() == [
         (4,)
     ]
-    assert spark.sql(f"DELETE FROM delta.`{table}` WHERE id < :n", {"n": 8}).collect() == [(2,)]
 
 
 def test_errors(spark, table, tmp_path):
