@@ -154,7 +154,10 @@ SCRIPTS: dict[str, list[str]] = {
         "CREATE TABLE {u} (id INT, s STRUCT<x: INT, y: INT>, m MAP<INT, STRUCT<v: INT>>, c STRING) USING delta",
         "!ALTER TABLE {u} REPLACE COLUMNS (id INT, s STRUCT<x: INT>, m MAP<INT, STRUCT<v: INT>>, c STRING)",
         "!ALTER TABLE {u} REPLACE COLUMNS (id BIGINT, s STRUCT<x: INT, y: INT>, m MAP<INT, STRUCT<v: INT>>, c STRING)",
-        "!ALTER TABLE {u} REPLACE COLUMNS (id INT, s STRUCT<x: INT, y: INT NOT NULL>, m MAP<INT, STRUCT<v: INT>>, c INT)",
+        (
+            "!ALTER TABLE {u} REPLACE COLUMNS "
+            "(id INT, s STRUCT<x: INT, y: INT NOT NULL>, m MAP<INT, STRUCT<v: INT>>, c INT)"
+        ),
         "!ALTER TABLE {u} REPLACE COLUMNS (id INT, s INT, m MAP<INT, STRUCT<v: INT>>, c STRING)",
         "!ALTER TABLE {u} REPLACE COLUMNS (id INT, s STRUCT<x: INT, y: INT>, m MAP<INT, STRUCT<v: INT>>, c2 STRING)",
         (
@@ -278,11 +281,14 @@ SCRIPTS: dict[str, list[str]] = {
     "names that only the source has": [
         "CREATE TABLE {t} (id INT, s STRUCT<a: INT, b: INT, q: STRUCT<z: INT, y: INT>>) USING delta",
         "INSERT INTO {t} VALUES (1, named_struct('a', 1, 'b', 2, 'q', named_struct('z', 3, 'y', 4))), (2, NULL)",
-        "CREATE TABLE {u} (id INT, n1 INT, n2 STRING, N3 INT, s STRUCT<c: INT, q: STRUCT<z: INT>>, st STRUCT<k: INT>) "
-        "USING delta",
+        (
+            "CREATE TABLE {u} (id INT, n1 INT, n2 STRING, N3 INT, s STRUCT<c: INT, q: STRUCT<z: INT>>, "
+            "st STRUCT<k: INT>) USING delta"
+        ),
         (
             "INSERT INTO {u} VALUES (1, 5, 'x', 6, named_struct('c', 7, 'q', named_struct('z', 8)), "
-            "named_struct('k', 9)), (3, 5, 'x', 6, named_struct('c', 7, 'q', named_struct('z', 8)), named_struct('k', 9))"
+            "named_struct('k', 9)), "
+            "(3, 5, 'x', 6, named_struct('c', 7, 'q', named_struct('z', 8)), named_struct('k', 9))"
         ),
         "!MERGE INTO {t} t USING {u} u ON t.id = u.id WHEN MATCHED THEN UPDATE SET n1 = u.n1",
         "MERGE WITH SCHEMA EVOLUTION INTO {t} t USING {u} u ON t.id = u.id WHEN MATCHED THEN UPDATE SET n1 = u.n1 + n1",

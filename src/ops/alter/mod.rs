@@ -999,16 +999,16 @@ impl<'a> AlterCommand<'a> {
             ))
             .at_column(column));
         }
-        if !self.widens() {
-            return Err(Error::invalid("a type can be changed where the table widens types; set `delta.enableTypeWidening` to `true` first").at_column(column));
-        }
-        self.check_unreferenced(path, "given another type", false)?;
         if !self.can_widen(from, to) {
             return Err(Error::invalid(format!(
                 "the type {from} cannot become {to} without rewriting files"
             ))
             .at_column(column));
         }
+        if !self.widens() {
+            return Err(Error::invalid("a type can be changed where the table widens types; set `delta.enableTypeWidening` to `true` first").at_column(column));
+        }
+        self.check_unreferenced(path, "given another type", false)?;
         Ok(())
     }
 

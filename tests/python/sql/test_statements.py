@@ -780,7 +780,7 @@ class TestAlter:
         said = table.history(1)[0]
         assert said["operation"] == "CHANGE COLUMNS"
         first, _, last = json.loads(said["operationParameters"]["columns"])
-        assert first["column"]["name"] == "id"
+        assert first["name"] == "id"
         assert last["position"] == "FIRST"
         sql("ALTER TABLE t CHANGE amount COMMENT 'money', id AFTER name", t=table)
         assert [field.name for field in table.schema().fields] == ["amount", "name", "id"]
@@ -900,7 +900,9 @@ class TestAlter:
         ("text", "message"),
         [
             ("ALTER TABLE t RENAME TO u", "RENAME TO"),
-            ("ALTER TABLE t REPLACE COLUMNS (a INT)", "REPLACE COLUMNS"),
+            ("ALTER TABLE t REPLACE COLUMNS (id BIGINT NOT NULL)", "NOT NULL in REPLACE COLUMNS"),
+            ("ALTER TABLE t REPLACE COLUMNS (id BIGINT AFTER a)", "AFTER in REPLACE COLUMNS"),
+            ("ALTER TABLE t CHANGE COLUMN id id BIGINT NOT NULL", "NOT NULL in CHANGE COLUMN"),
             ("ALTER TABLE t DROP PARTITION (p = 1)", "DROP PARTITION"),
             ("ALTER TABLE t ADD CONSTRAINT k PRIMARY KEY (id)", "other than CHECK"),
         ],
