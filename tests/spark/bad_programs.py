@@ -147,7 +147,6 @@ PROGRAMS: Final = {
     "ALTER COLUMN of a column twice": lambda s: s.sql("ALTER TABLE {t} ALTER COLUMN id COMMENT 'x', id FIRST"),
     "CHANGE COLUMN to another type": lambda s: s.sql("ALTER TABLE {t} CHANGE COLUMN text text DATE COMMENT 'x'"),
     "SYNC IDENTITY of another column": lambda s: s.sql("ALTER TABLE {t} ALTER COLUMN id SYNC IDENTITY"),
-    "SET DEFAULT of another type": lambda s: s.sql("ALTER TABLE nested ALTER COLUMN id SET DEFAULT 'x'"),
     "longer values than a VARCHAR has": lambda s: s.sql("ALTER TABLE nested ALTER COLUMN v TYPE VARCHAR(2)"),
     "COMMENT of an element": lambda s: s.sql("ALTER TABLE nested ALTER COLUMN l.element COMMENT 'x'"),
     "ALTER COLUMN of a whole list": lambda s: s.sql("ALTER TABLE nested ALTER COLUMN l TYPE ARRAY<BIGINT>"),

@@ -276,11 +276,20 @@ def _column_type(reader: Reader) -> ColumnType:
     return ColumnType(kind, metadata.get(LENGTH_KEY))
 
 
+def _is_type_next(reader: Reader, name: str) -> bool:
+    """Whether the name of the column is repeated, for its type; `CHANGE COLUMN comment comment INT` is possible."""
+    token = reader.token
+    if token.kind != "name" or token.upper not in _COLUMN_CHANGES:
+        return token.kind in ("name", "quoted")
+    repeated = token.text.lower() == name.lower()
+    return repeated and (token.upper == "TYPE" or (token.upper == "COMMENT" and reader.ahead(1).kind != "string"))
+
+
 def _change_column(reader: Reader) -> Change:
     """Hive's `CHANGE COLUMN a a INT [COMMENT '..'] [FIRST | AFTER b]`, and Spark's form, which is ALTER COLUMN's."""
     start = reader.position
     column = reader.path()
-    if reader.token.kind not in ("name", "quoted") or reader.token.upper in _COLUMN_CHANGES:
+    if not _is_type_next(reader, column[-1]):
         reader.move(start)
         return _alter_columns(reader)
     pos = reader.token.pos

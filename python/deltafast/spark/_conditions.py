@@ -401,7 +401,7 @@ _RULES: Final = (
         "ALTER TABLE REPLACE COLUMNS is not supported for table with IDENTITY columns",
     ),
     _rule(
-        r"the column `(.+?)` is given twice; give each",
+        r"schema: the field name `(.+?)` occurs twice",
         "COLUMN_ALREADY_EXISTS",
         "42711",
         "The column `{1}` already exists. Choose another name or rename the existing column",

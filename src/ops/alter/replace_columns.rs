@@ -54,18 +54,7 @@ impl<'a> ColumnReplacement<'a> {
     ) -> Result<StructType> {
         let at = |name: &str| [path, &[name.to_owned()]].concat();
         let (mut fields, mut added) = (Vec::new(), Vec::new());
-        for (n, field) in new.fields.iter().enumerate() {
-            let lower = field.name.to_lowercase();
-            let before = new.fields.get(..n).unwrap_or_default();
-            if before
-                .iter()
-                .any(|other| other.name.to_lowercase() == lower)
-            {
-                return Err(Error::invalid(format!(
-                    "the column `{}` is given twice; give each column once",
-                    shown(&at(&field.name).join("."))
-                )));
-            }
+        for field in &new.fields {
             let known = old.field(&field.name);
             let path = at(known.map_or(&field.name, |known| &known.name));
             if !field.nullable && known.is_none_or(|known| known.nullable) {
@@ -270,11 +259,6 @@ mod tests {
                 r#"{"name":"id","type":"string"}"#,
                 true,
                 "change the type of `Id` from integer to string",
-            ),
-            (
-                r#"{"name":"id","type":"integer"},{"name":"ID","type":"integer"}"#,
-                true,
-                "`ID` is given twice",
             ),
             ("", true, "at least one column"),
         ] {

@@ -794,6 +794,43 @@ class TestAlter:
                 sql(f"ALTER TABLE t ALTER COLUMN {wrong}", t=table)
         assert table.version() == 6
 
+    def test_change_column_changes_a_column_in_one_commit(self, tmp_path):
+        place = f"delta.`{tmp_path}`"
+        sql(
+            f"CREATE TABLE {place} (a INT, comment STRUCT<x: INT, y: INT>, l ARRAY<STRUCT<q: INT, r: INT>>) "
+            "TBLPROPERTIES ('delta.enableTypeWidening' = 'true')"
+        )
+        for text, position in (
+            ("a A BIGINT COMMENT 'wide' AFTER comment", "AFTER comment"),
+            ("comment.y y BIGINT COMMENT 'y' FIRST", "FIRST"),
+            ("l.element.r r BIGINT COMMENT 'r' FIRST", "FIRST"),
+            ("comment comment STRUCT<y: BIGINT, x: INT> COMMENT 'struct'", None),
+            ("comment COMMENT 'of Spark'", None),
+        ):
+            sql(f"ALTER TABLE {place} CHANGE COLUMN {text}")
+            said = DeltaTable(tmp_path).history(1)[0]
+            assert (said["operation"], said["operationParameters"].get("position")) == ("CHANGE COLUMN", position), text
+            assert json.loads(said["operationParameters"]["column"])["name"] == text.partition(" ")[0]
+        schema = DeltaTable(tmp_path).schema()
+        assert [(field.name, field.metadata.get("comment")) for field in schema.fields] == [
+            ("comment", "of Spark"),
+            ("a", "wide"),
+            ("l", None),
+        ]
+        found = [(field.name, str(field.type)) for field in schema.fields[0].type.fields]
+        assert [name for name, _ in found] == ["y", "x"]
+        assert [field.name for field in schema.fields[2].type.element_type.fields] == ["r", "q"]
+        for wrong, message in (
+            ("a b BIGINT", "CHANGE COLUMN does not rename a column.*RENAME COLUMN a TO b"),
+            ("a a STRING COMMENT 'x'", "long cannot become string"),
+            ("comment comment STRUCT<y: BIGINT> COMMENT 'x'", "as a whole; change its fields"),
+            ("a a BIGINT AFTER nope", "no `nope`"),
+            ("a a", "expected a type"),
+        ):
+            with pytest.raises(InvalidArgumentError, match=message):
+                sql(f"ALTER TABLE {place} CHANGE COLUMN {wrong}")
+        assert DeltaTable(tmp_path).version() == 5
+
     def test_several_types_in_one_commit(self, tmp_path):
         place = f"delta.`{tmp_path}`"
         sql(f"CREATE TABLE {place} (a INT, b SMALLINT, c INT) TBLPROPERTIES ('delta.enableTypeWidening' = 'true')")
