@@ -576,7 +576,7 @@ impl<'a> AlterCommand<'a> {
         fields: &SchemaJson,
         positions: &[(String, Option<String>)],
     ) -> Result<AlteredTable> {
-        let added = StructType::parse(&fields.to_string())?;
+        let added = given_columns(fields)?;
         let schema = self.schema;
         for field in &added.fields {
             check_no_generated_value(field)?;
@@ -900,7 +900,7 @@ impl<'a> AlterCommand<'a> {
                 "REPLACE COLUMNS is not possible for a table with identity columns; use ADD COLUMNS, DROP COLUMNS and ALTER COLUMN",
             ));
         }
-        let columns = StructType::parse(&fields.to_string())?;
+        let columns = given_columns(fields)?;
         let metadata = self.old_metadata;
         let mapped = features::column_mapping(self.protocol, metadata)? != ColumnMapping::None;
         let can_widen = |from: &DataType, to: &DataType| self.widens() && self.can_widen(from, to);
@@ -1384,6 +1384,11 @@ fn record_column_change(said: &mut Vec<Map<String, Value>>, mut parameters: Map<
         Some(last) => last.append(&mut entry),
         None => said.push(entry),
     }
+}
+
+/// The columns that a caller gives.
+fn given_columns(fields: &SchemaJson) -> Result<StructType> {
+    StructType::parse(&fields.to_string()).map_err(|error| Error::invalid(error.to_string()))
 }
 
 /// Refuses a new column whose values would have to be generated for existing rows.

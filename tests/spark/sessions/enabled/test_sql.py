@@ -132,6 +132,14 @@ def test_frames_and_parameters_of_statements(spark, tmp_path):
     for statement in ("DELETE FROM given", "UPDATE given SET id = 1"):
         with pytest.raises(AnalysisException, match="subqueries are not supported in the condition"):
             spark.sql(f"{statement} WHERE id IN (SELECT id FROM given)")
+    merge = "MERGE INTO given t USING (SELECT id FROM range(8, 10)) s ON t.id = s.id WHEN MATCHED"
+    spark.sql(
+        f"{merge} THEN UPDATE SET id = CASE WHEN t.id > 0 THEN (SELECT max(id) + 10 FROM given) END "
+        "WHEN NOT MATCHED THEN INSERT (id) VALUES ((SELECT min(id) - 5 FROM given))"
+    )
+    assert ids(spark.table("given")) == [-4, 1, 3, 7, 18]
+    with pytest.raises(AnalysisException, match="not supported in the condition of MERGE: join the query"):
+        spark.sql(f"{merge} AND t.id = (SELECT 8) THEN DELETE")
     assert not [table for table in spark.catalog.listTables() if table.name.startswith("_pyspark")]
 
 
