@@ -781,6 +781,14 @@ class SyncIdentity(TypedDict):
     """Its name."""
 
 
+class ReplaceColumns(TypedDict):
+    """Gives the table these columns: reorders and drops existing ones, adds the others."""
+
+    kind: Literal["replace_columns"]
+    fields: list[dict[str, Any]]
+    """The columns, as in a schema; for existing ones, the comment and the type count."""
+
+
 class DropColumns(TypedDict):
     """Drops columns or fields; their values remain in the files."""
 
@@ -800,17 +808,19 @@ class RenameColumn(TypedDict):
 
 
 class ChangeType(TypedDict):
-    """Widens the type of a column or field."""
+    """Widens the type of a column, field, element, key or value."""
 
     kind: Literal["change_type"]
     column: str
     """Its path."""
     data_type: Any
     """The new type, as in a schema."""
+    length: NotRequired[str | None]
+    """The new length of a string, such as `varchar(10)`; None for any length."""
 
 
 class SetNullable(TypedDict):
-    """Sets whether a column or field may be null."""
+    """Sets whether a column, field, element or value may be null."""
 
     kind: Literal["set_nullable"]
     column: str
@@ -824,7 +834,7 @@ class ChangeColumns(TypedDict):
 
     kind: Literal["change_columns"]
     changes: list[TableChange]
-    """The changes that one `CHANGE COLUMN` makes to a column."""
+    """Changes of columns. Successive changes of the same column are recorded as one."""
 
 
 class SetColumnMetadata(TypedDict):
@@ -931,6 +941,7 @@ TableChange: TypeAlias = (
     AddColumns
     | MoveColumn
     | SyncIdentity
+    | ReplaceColumns
     | DropColumns
     | RenameColumn
     | ChangeType

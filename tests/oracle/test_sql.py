@@ -127,6 +127,189 @@ SCRIPTS: dict[str, list[str]] = {
         ),
         "!MERGE INTO {t} AS t USING (SELECT 6 AS id) AS s ON t.id = s.id WHEN MATCHED THEN UPDATE SET nope = 1",
     ],
+    "replaced columns": [
+        (
+            "CREATE TABLE {t} (id INT NOT NULL, a INT COMMENT 'x', s STRUCT<x: INT NOT NULL, y: STRING COMMENT 'yy'>, "
+            "l ARRAY<STRUCT<q: INT>>, d INT DEFAULT 3, v VARCHAR(5)) USING delta "
+            "TBLPROPERTIES ('delta.feature.allowColumnDefaults' = 'supported')"
+        ),
+        "INSERT INTO {t} VALUES (1, 2, named_struct('x', 1, 'y', 'b'), array(named_struct('q', 1)), 4, 'abc')",
+        (
+            "ALTER TABLE {t} REPLACE COLUMNS (d INT, ID INT COMMENT 'key', a INT, "
+            "s STRUCT<y: STRING COMMENT 'new', X: INT, z: DATE>, l ARRAY<STRUCT<q: INT, r: INT>>, v STRING, "
+            "n BIGINT COMMENT 'new', st STRUCT<k: INT>)"
+        ),
+        "INSERT INTO {t} (id, v) VALUES (NULL, 'abcd')",
+        "!INSERT INTO {t} (id, v) VALUES (2, 'abcdef')",
+        "!ALTER TABLE {t} REPLACE COLUMNS (id INT NOT NULL)",
+        "!ALTER TABLE {t} REPLACE COLUMNS (id INT DEFAULT 1)",
+        "!ALTER TABLE {t} REPLACE COLUMNS (id INT GENERATED ALWAYS AS (1))",
+        "!ALTER TABLE {t} REPLACE COLUMNS (id INT FIRST)",
+        "!ALTER TABLE {t} REPLACE COLUMNS (s.x INT)",
+        "!ALTER TABLE {t} REPLACE COLUMNS (id INT, id INT)",
+        "!ALTER TABLE {t} REPLACE COLUMNS id INT",
+        "!ALTER TABLE {t} REPLACE COLUMNS ()",
+        # Dropped columns and fields, other types, nullable fields that become NOT NULL, renamed columns.
+        "!ALTER TABLE {t} REPLACE COLUMNS (id INT, a INT)",
+        "CREATE TABLE {u} (id INT, s STRUCT<x: INT, y: INT>, m MAP<INT, STRUCT<v: INT>>, c STRING) USING delta",
+        "!ALTER TABLE {u} REPLACE COLUMNS (id INT, s STRUCT<x: INT>, m MAP<INT, STRUCT<v: INT>>, c STRING)",
+        "!ALTER TABLE {u} REPLACE COLUMNS (id BIGINT, s STRUCT<x: INT, y: INT>, m MAP<INT, STRUCT<v: INT>>, c STRING)",
+        (
+            "!ALTER TABLE {u} REPLACE COLUMNS "
+            "(id INT, s STRUCT<x: INT, y: INT NOT NULL>, m MAP<INT, STRUCT<v: INT>>, c INT)"
+        ),
+        "!ALTER TABLE {u} REPLACE COLUMNS (id INT, s INT, m MAP<INT, STRUCT<v: INT>>, c STRING)",
+        "!ALTER TABLE {u} REPLACE COLUMNS (id INT, s STRUCT<x: INT, y: INT>, m MAP<INT, STRUCT<v: INT>>, c2 STRING)",
+        (
+            "ALTER TABLE {u} SET TBLPROPERTIES "
+            "('delta.columnMapping.mode' = 'name', 'delta.enableTypeWidening' = 'true')"
+        ),
+        "INSERT INTO {u} VALUES (1, named_struct('x', 2, 'y', 3), map(4, named_struct('v', 5)), 'c')",
+        (
+            "ALTER TABLE {u} REPLACE COLUMNS "
+            "(m MAP<BIGINT, STRUCT<v: BIGINT, w: INT>>, s STRUCT<y: DECIMAL(12,2)>, id DOUBLE)"
+        ),
+        "!ALTER TABLE {u} REPLACE COLUMNS (m MAP<BIGINT, STRUCT<v: BIGINT, w: INT>>, s STRUCT<y: INT>, id DOUBLE)",
+        "!ALTER TABLE {u} REPLACE COLUMNS (m MAP<BIGINT, STRUCT<v: BIGINT, n: INT>>, s STRUCT<y: DECIMAL(12,2)>)",
+        "INSERT INTO {u} VALUES (map(1, named_struct('v', 2, 'w', 3)), named_struct('y', 1.25), 0.5)",
+        "ALTER TABLE {u} REPLACE COLUMNS (id DOUBLE)",
+        "ALTER TABLE {u} REPLACE COLUMNS (id DOUBLE, `long name` INT)",
+    ],
+    "identity, replaced": [
+        "CREATE TABLE {t} (id BIGINT GENERATED ALWAYS AS IDENTITY, a INT) USING delta",
+        "!ALTER TABLE {t} REPLACE COLUMNS (a INT, id BIGINT)",
+    ],
+    "changed columns": [
+        (
+            "CREATE TABLE {t} (id INT NOT NULL, a INT COMMENT 'x', s STRUCT<x: INT NOT NULL, y: STRING>, "
+            "l ARRAY<STRUCT<q: INT, r: INT>>, d INT, v VARCHAR(5), c CHAR(3)) USING delta "
+            "TBLPROPERTIES ('delta.enableTypeWidening' = 'true')"
+        ),
+        (
+            "INSERT INTO {t} VALUES (1, 2, named_struct('x', 1, 'y', 'b'), array(named_struct('q', 1, 'r', 2)), 4, "
+            "'abc', 'abc')"
+        ),
+        "ALTER TABLE {t} CHANGE COLUMN a a INT COMMENT 'same type'",
+        "ALTER TABLE {t} CHANGE a A BIGINT COMMENT 'all' AFTER d",
+        "ALTER TABLE {t} CHANGE COLUMN a a BIGINT FIRST",
+        "ALTER TABLE {t} CHANGE COLUMN a a BIGINT",
+        "ALTER TABLE {t} CHANGE COLUMN id id INT COMMENT 'k'",
+        "ALTER TABLE {t} CHANGE COLUMN s.x x BIGINT COMMENT 'sx' AFTER y",
+        "ALTER TABLE {t} CHANGE COLUMN l l ARRAY<STRUCT<q: INT, r: INT>> COMMENT 'list'",
+        "ALTER TABLE {t} CHANGE COLUMN l.element.q q BIGINT COMMENT 'q' AFTER r",
+        "ALTER TABLE {t} CHANGE a COMMENT 'of Spark'",
+        "ALTER TABLE {t} CHANGE COLUMN a TYPE DECIMAL(20,0)",
+        "ALTER TABLE {t} CHANGE COLUMN s.x DROP NOT NULL",
+        "ALTER TABLE {t} CHANGE COLUMN d COMMENT 'one', s.x FIRST",
+        "!ALTER TABLE {t} CHANGE COLUMN a b DECIMAL(20,0) COMMENT 'renamed'",
+        "!ALTER TABLE {t} CHANGE COLUMN a a STRING COMMENT 'x'",
+        "!ALTER TABLE {t} CHANGE COLUMN id id INT NOT NULL",
+        "!ALTER TABLE {t} CHANGE COLUMN d d INT DEFAULT 5",
+        "!ALTER TABLE {t} CHANGE COLUMN s.x s.x INT",
+        "!ALTER TABLE {t} CHANGE COLUMN s s STRUCT<x: INT> COMMENT 'less'",
+        "!ALTER TABLE {t} CHANGE COLUMN l l ARRAY<STRUCT<q: INT>>",
+        "!ALTER TABLE {t} CHANGE COLUMN nope nope INT",
+        "!ALTER TABLE {t} CHANGE COLUMN a a DECIMAL(20,0) AFTER nope",
+        "!ALTER TABLE {t} ALTER COLUMN a COMMENT 'x' FIRST",
+        "!ALTER TABLE {t} ALTER COLUMN s COMMENT 'x', s.x FIRST",
+        "ALTER TABLE {t} ALTER COLUMN v TYPE VARCHAR(6)",
+        "INSERT INTO {t} (id, v) VALUES (2, 'abcdef')",
+        "!INSERT INTO {t} (id, v) VALUES (2, 'abcdefg')",
+        "!ALTER TABLE {t} ALTER COLUMN v TYPE VARCHAR(5)",
+        "!ALTER TABLE {t} ALTER COLUMN v TYPE CHAR(6)",
+        "ALTER TABLE {t} CHANGE COLUMN v v STRING COMMENT 'any length'",
+        "!ALTER TABLE {t} ALTER COLUMN v TYPE VARCHAR(10)",
+        "!ALTER TABLE {t} ALTER COLUMN c TYPE CHAR(5)",
+        "!ALTER TABLE {t} ALTER COLUMN c TYPE VARCHAR(2)",
+        "ALTER TABLE {t} ALTER COLUMN c TYPE VARCHAR(3)",
+        "INSERT INTO {t} (id, v, c) VALUES (3, 'abcdefgh', 'ab')",
+    ],
+    "elements, keys and values": [
+        (
+            "CREATE TABLE {t} (id INT, l ARRAY<INT>, m MAP<INT, SMALLINT>, ls ARRAY<STRUCT<x: INT, y: INT>>, "
+            "ms MAP<STRUCT<k: INT>, STRUCT<v: INT, w: INT>>, ll ARRAY<ARRAY<SMALLINT>>, "
+            "s STRUCT<l: ARRAY<INT>, element: STRUCT<e: INT, f: INT>>) USING delta "
+            "TBLPROPERTIES ('delta.columnMapping.mode' = 'name', 'delta.enableTypeWidening' = 'true')"
+        ),
+        (
+            "INSERT INTO {t} VALUES (1, array(1), map(1, 2), array(named_struct('x', 1, 'y', 2)), "
+            "map(named_struct('k', 1), named_struct('v', 1, 'w', 2)), array(array(1)), NULL)"
+        ),
+        "ALTER TABLE {t} ALTER COLUMN l.element TYPE BIGINT",
+        "ALTER TABLE {t} ALTER COLUMN m.key TYPE BIGINT",
+        "ALTER TABLE {t} ALTER COLUMN m.value TYPE INT",
+        "ALTER TABLE {t} ALTER COLUMN m.value TYPE BIGINT",
+        "ALTER TABLE {t} ALTER COLUMN ll.element.element TYPE INT, s.l.element TYPE BIGINT",
+        "ALTER TABLE {t} ALTER COLUMN ls.element.x TYPE BIGINT",
+        "ALTER TABLE {t} CHANGE COLUMN ms.key.k k BIGINT COMMENT 'of keys'",
+        "INSERT INTO {t} (id, l, m) VALUES (2, array(1 << 40), map(1 << 41, 1 << 42))",
+        "!ALTER TABLE {t} ALTER COLUMN l.element TYPE DOUBLE",
+        "!ALTER TABLE {t} ALTER COLUMN l.element TYPE INT",
+        "!ALTER TABLE {t} ALTER COLUMN l.element COMMENT 'x'",
+        "!ALTER TABLE {t} ALTER COLUMN m.value COMMENT 'x'",
+        "!ALTER TABLE {t} CHANGE COLUMN l.element element BIGINT COMMENT 'x'",
+        "ALTER TABLE {t} ALTER COLUMN l.element DROP NOT NULL",
+        "!ALTER TABLE {t} ALTER COLUMN l.element SET NOT NULL",
+        "!ALTER TABLE {t} ALTER COLUMN m.key DROP NOT NULL",
+        "ALTER TABLE {t} ALTER COLUMN l.element DROP DEFAULT",
+        "!ALTER TABLE {t} ALTER COLUMN l TYPE ARRAY<DECIMAL(20,0)>",
+        "!ALTER TABLE {t} ALTER COLUMN m TYPE MAP<BIGINT, DECIMAL(20,0)>",
+        "ALTER TABLE {t} ALTER COLUMN ls.element.x COMMENT 'c'",
+        "ALTER TABLE {t} ALTER COLUMN ls.element.y FIRST",
+        "ALTER TABLE {t} ALTER COLUMN ls.element.y AFTER x",
+        "ALTER TABLE {t} ALTER COLUMN ms.value.w FIRST",
+        "!ALTER TABLE {t} ALTER COLUMN ms.value.w AFTER nope",
+        "ALTER TABLE {t} ALTER COLUMN ms.value.w COMMENT 'c', ms.value.v COMMENT 'd', id COMMENT 'e'",
+        "ALTER TABLE {t} ALTER COLUMN s.element.e AFTER f",
+        "ALTER TABLE {t} ADD COLUMN ls.element.z INT FIRST",
+        "ALTER TABLE {t} ADD COLUMNS (ms.value.z INT AFTER v, ms.key.z INT FIRST, ms.value.z2 INT AFTER z)",
+        "ALTER TABLE {t} RENAME COLUMN ls.element.x TO xx",
+        "!ALTER TABLE {t} RENAME COLUMN l.element TO xx",
+        "!ALTER TABLE {t} RENAME COLUMN m.key TO xx",
+        "ALTER TABLE {t} RENAME COLUMN ms.key.k TO kk",
+        "ALTER TABLE {t} DROP COLUMN ms.value.w",
+        "!ALTER TABLE {t} DROP COLUMN l.element",
+        "!ALTER TABLE {t} DROP COLUMN m.value",
+        "ALTER TABLE {t} DROP COLUMNS (ls.element.z, ms.value.z2)",
+        "!ALTER TABLE {t} DROP COLUMNS (ls.element.xx, ls.element.y)",
+        "!ALTER TABLE {t} DROP COLUMN ls.xx",
+        "!ALTER TABLE {t} ALTER COLUMN ls.xx COMMENT 'no element'",
+        "ALTER TABLE {t} ADD CONSTRAINT c CHECK (l IS NOT NULL)",
+        "!ALTER TABLE {t} ALTER COLUMN l.element TYPE DECIMAL(20,0)",
+        "UPDATE {t} SET id = 3",
+    ],
+    "names that only the source has": [
+        "CREATE TABLE {t} (id INT, s STRUCT<a: INT, b: INT, q: STRUCT<z: INT, y: INT>>) USING delta",
+        "INSERT INTO {t} VALUES (1, named_struct('a', 1, 'b', 2, 'q', named_struct('z', 3, 'y', 4))), (2, NULL)",
+        (
+            "CREATE TABLE {u} (id INT, n1 INT, n2 STRING, N3 INT, s STRUCT<c: INT, q: STRUCT<z: INT>>, "
+            "st STRUCT<k: INT>) USING delta"
+        ),
+        (
+            "INSERT INTO {u} VALUES (1, 5, 'x', 6, named_struct('c', 7, 'q', named_struct('z', 8)), "
+            "named_struct('k', 9)), "
+            "(3, 5, 'x', 6, named_struct('c', 7, 'q', named_struct('z', 8)), named_struct('k', 9))"
+        ),
+        "!MERGE INTO {t} t USING {u} u ON t.id = u.id WHEN MATCHED THEN UPDATE SET n1 = u.n1",
+        "MERGE WITH SCHEMA EVOLUTION INTO {t} t USING {u} u ON t.id = u.id WHEN MATCHED THEN UPDATE SET n1 = u.n1 + n1",
+        (
+            "MERGE WITH SCHEMA EVOLUTION INTO {t} t USING {u} u ON t.id = u.id "
+            "WHEN NOT MATCHED AND n2 = 'x' THEN INSERT (id, n2) VALUES (u.id, u.n2)"
+        ),
+        "MERGE WITH SCHEMA EVOLUTION INTO {t} t USING {u} u ON t.id = u.id WHEN MATCHED THEN UPDATE SET n3 = 1",
+        "MERGE WITH SCHEMA EVOLUTION INTO {t} t USING {u} u ON t.id = u.id WHEN MATCHED THEN UPDATE SET s.c = u.s.c",
+        "MERGE WITH SCHEMA EVOLUTION INTO {t} t USING {u} u ON t.id = u.id WHEN MATCHED THEN UPDATE SET st.k = u.st.k",
+        # Fields that the source lacks become null where the whole struct is assigned; `*` keeps them.
+        "MERGE WITH SCHEMA EVOLUTION INTO {t} t USING {u} u ON t.id = u.id WHEN MATCHED THEN UPDATE SET s.q = u.s.q",
+        "MERGE WITH SCHEMA EVOLUTION INTO {t} t USING {u} u ON t.id = u.id WHEN MATCHED THEN UPDATE SET *",
+        "MERGE WITH SCHEMA EVOLUTION INTO {t} t USING {u} u ON t.id = u.id WHEN MATCHED THEN UPDATE SET s = u.s",
+        "!MERGE INTO {t} t USING {u} u ON t.id = u.id WHEN MATCHED THEN UPDATE SET s = u.s",
+        "!MERGE WITH SCHEMA EVOLUTION INTO {t} t USING {u} u ON t.id = u.id WHEN MATCHED THEN UPDATE SET no = u.id",
+        (
+            "!MERGE WITH SCHEMA EVOLUTION INTO {t} t USING {u} u ON t.id = u.id "
+            "WHEN NOT MATCHED THEN INSERT (id, s.a) VALUES (u.id, 1)"
+        ),
+    ],
     "generated": [
         (
             "CREATE TABLE {t} (id BIGINT GENERATED ALWAYS AS IDENTITY (START WITH 5 INCREMENT BY 2), a INT, "

@@ -33,6 +33,16 @@ class Scene:
                 f"LOCATION {where} TBLPROPERTIES ({properties})"
             )
         self.spark.sql("INSERT INTO append_only (id) VALUES (1)")
+        self.spark.sql(
+            "CREATE TABLE nested (id INT, l ARRAY<INT>, m MAP<INT, INT>, s STRUCT<x: INT>, v VARCHAR(3), checked INT, "
+            f"base INT, made INT GENERATED ALWAYS AS (base + 1)) USING delta LOCATION '{self.folder}/nested' "
+            "TBLPROPERTIES ('delta.columnMapping.mode' = 'name', 'delta.enableTypeWidening' = 'true', "
+            "'delta.feature.allowColumnDefaults' = 'supported', 'delta.constraints.positive' = 'checked > 0')"
+        )
+        self.spark.sql(
+            "CREATE TABLE numbered (n BIGINT GENERATED ALWAYS AS IDENTITY, x INT) USING delta "
+            f"LOCATION '{self.folder}/numbered'"
+        )
 
     def load(self, path: str, **options: Any) -> None:
         """Read a table."""
@@ -132,6 +142,39 @@ PROGRAMS: Final = {
     "DROP COLUMN without column mapping": lambda s: s.sql("ALTER TABLE {t} DROP COLUMN text"),
     "RENAME COLUMN without column mapping": lambda s: s.sql("ALTER TABLE {t} RENAME COLUMN text TO words"),
     "ALTER COLUMN to a narrower type": lambda s: s.sql("ALTER TABLE {t} ALTER COLUMN id TYPE INT"),
+    "ALTER COLUMN that does not exist": lambda s: s.sql("ALTER TABLE {t} ALTER COLUMN nothing COMMENT 'x'"),
+    "ALTER COLUMN after one that does not exist": lambda s: s.sql("ALTER TABLE {t} ALTER COLUMN id AFTER nothing"),
+    "ALTER COLUMN of a column twice": lambda s: s.sql("ALTER TABLE {t} ALTER COLUMN id COMMENT 'x', id FIRST"),
+    "CHANGE COLUMN to another type": lambda s: s.sql("ALTER TABLE {t} CHANGE COLUMN text text DATE COMMENT 'x'"),
+    "SYNC IDENTITY of another column": lambda s: s.sql("ALTER TABLE {t} ALTER COLUMN id SYNC IDENTITY"),
+    "longer values than a VARCHAR has": lambda s: s.sql("ALTER TABLE nested ALTER COLUMN v TYPE VARCHAR(2)"),
+    "COMMENT of an element": lambda s: s.sql("ALTER TABLE nested ALTER COLUMN l.element COMMENT 'x'"),
+    "ALTER COLUMN of a whole list": lambda s: s.sql("ALTER TABLE nested ALTER COLUMN l TYPE ARRAY<BIGINT>"),
+    "ALTER COLUMN of a whole map": lambda s: s.sql("ALTER TABLE nested ALTER COLUMN m TYPE MAP<INT, BIGINT>"),
+    "ALTER COLUMN of a whole struct": lambda s: s.sql("ALTER TABLE nested ALTER COLUMN s TYPE STRUCT<x: BIGINT>"),
+    "ALTER COLUMN of elements to a narrower type": lambda s: s.sql(
+        "ALTER TABLE nested ALTER COLUMN l.element TYPE SMALLINT"
+    ),
+    "DROP COLUMN of an element": lambda s: s.sql("ALTER TABLE nested DROP COLUMN l.element"),
+    "DROP COLUMN of the only field": lambda s: s.sql("ALTER TABLE nested DROP COLUMN s.x"),
+    "DROP COLUMN that a CHECK uses": lambda s: s.sql("ALTER TABLE nested DROP COLUMN checked"),
+    "DROP COLUMN that a generated column uses": lambda s: s.sql("ALTER TABLE nested DROP COLUMN base"),
+    "RENAME COLUMN of a key": lambda s: s.sql("ALTER TABLE nested RENAME COLUMN m.key TO k"),
+    "REPLACE COLUMNS without one": lambda s: s.sql("ALTER TABLE {t} REPLACE COLUMNS (id BIGINT, part INT)"),
+    "REPLACE COLUMNS with another type": lambda s: s.sql(
+        "ALTER TABLE {t} REPLACE COLUMNS (id INT, part INT, text STRING)"
+    ),
+    "REPLACE COLUMNS with another name": lambda s: s.sql(
+        "ALTER TABLE {t} REPLACE COLUMNS (id BIGINT, part INT, words STRING)"
+    ),
+    "REPLACE COLUMNS with one twice": lambda s: s.sql(
+        "ALTER TABLE {t} REPLACE COLUMNS (id BIGINT, part INT, ID BIGINT)"
+    ),
+    "REPLACE COLUMNS of a table with identity columns": lambda s: s.sql(
+        "ALTER TABLE numbered REPLACE COLUMNS (x INT, n BIGINT)"
+    ),
+    "wider type without type widening": lambda s: s.sql("ALTER TABLE {t} ALTER COLUMN part TYPE BIGINT"),
+    "ALTER COLUMN to a string": lambda s: s.sql("ALTER TABLE nested ALTER COLUMN id TYPE STRING"),
     "unknown property": lambda s: s.sql("ALTER TABLE {t} SET TBLPROPERTIES ('delta.nothing' = '1')"),
     "wrong value of a property": lambda s: s.sql("ALTER TABLE {t} SET TBLPROPERTIES ('delta.appendOnly' = 'maybe')"),
     "UNSET of a property that is not set": lambda s: s.sql("ALTER TABLE {t} UNSET TBLPROPERTIES ('nothing')"),

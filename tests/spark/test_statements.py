@@ -60,6 +60,15 @@ CHANGES = [
     "alter table {t} alter column id comment 'key', p comment 'part', extra after id",
     "alter table {t} add columns (w string after id)",
     "alter table {t} add constraint positive check (id >= 0)",
+    "alter table {t} change v v int comment 'of Hive' first",
+    "alter table {t} replace columns (w string, id bigint, p string, v int, extra string comment 'e', l array<struct<x: int>>)",
+    "alter table {t} add columns (l.element.y int first)",
+    "alter table {t} alter column l.element.y comment 'y', l.element.x first",
+    """merge with schema evolution into {t} t using (select 4L id, 5 fresh, named_struct('y', 1, 'z', 2) st) s
+       on t.id = s.id when matched then update set fresh = s.fresh, st.z = s.st.z
+       when not matched then insert (id, fresh) values (s.id, s.fresh)""",
+    """merge with schema evolution into {t} t using (select 4L id, named_struct('y', 1) st) s on t.id = s.id
+       when matched then update set st = s.st""",
     "update {t} set w = concat('{{', p, '}}') where p is not null",
     "restore table {t} to version as of 3",
     "truncate table {t}",

@@ -101,6 +101,30 @@ class TableAlterer:
         change = {"fields": json.loads(schema.to_json()), "positions": list((after or {}).items())}
         self._do("add_columns", commit_properties, post_commithook_properties, **change)
 
+    def replace_columns(
+        self,
+        fields: Sequence[Field] | Schema,
+        *,
+        commit_properties: CommitProperties | None = None,
+        post_commithook_properties: PostCommitHookProperties | None = None,
+    ) -> None:
+        """Give the table these columns, as `ALTER TABLE .. REPLACE COLUMNS` of delta-spark does. No file is rewritten.
+
+        Columns and fields take the order of the list. Existing ones keep their metadata; they get the comment of the
+        list if it has one, become nullable where the list has them nullable, and may get a wider type if the table has
+        `delta.enableTypeWidening`. Others are added. Columns and fields that are not in the list are dropped, which
+        needs column mapping (`delta.columnMapping.mode`). One struct, or the columns of the table, cannot both lose
+        and get fields.
+
+        Args:
+            fields: The columns.
+            commit_properties: Options of the commit.
+            post_commithook_properties: Maintenance after the commit.
+        """
+        schema = fields if isinstance(fields, Schema) else Schema(list(fields))
+        change = {"fields": json.loads(schema.to_json())}
+        self._do("replace_columns", commit_properties, post_commithook_properties, **change)
+
     def move_column(
         self,
         column: str,
@@ -112,7 +136,7 @@ class TableAlterer:
         """Move a column or nested field to another position among its siblings. No file is rewritten.
 
         Args:
-            column: Path of the column, `a.b` for the field b of a.
+            column: Path of the column, `a.b` for the field b of a, `l.element.b` for a field of a list's elements.
             after: Name of the column or sibling after which it is placed; the first position if None.
             commit_properties: Options of the commit.
             post_commithook_properties: Maintenance after the commit.
@@ -179,17 +203,22 @@ class TableAlterer:
         data_type: DataType | str,
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
+        *,
+        length: str | None = None,
     ) -> None:
         """Widen the type of a column or nested field; the table needs `delta.enableTypeWidening`.
 
         Args:
-            column: Path of the column.
+            column: Path of the column; `l.element` for the elements of a list, `m.key` and `m.value` for those of a
+                map.
             data_type: The wider type.
             commit_properties: Options of the commit.
             post_commithook_properties: Maintenance after the commit.
+            length: The larger length of a string column, such as `varchar(10)`; None for strings of any length. This
+                does not need `delta.enableTypeWidening`.
         """
         kind = PrimitiveType(data_type) if isinstance(data_type, str) else data_type
-        change = {"column": column, "data_type": json.loads(kind.to_json())}
+        change = {"column": column, "data_type": json.loads(kind.to_json()), "length": length}
         self._do("change_type", commit_properties, post_commithook_properties, **change)
 
     def drop_column_not_null(

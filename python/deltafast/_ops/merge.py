@@ -350,7 +350,8 @@ class TableMerger:
             seen.append(path)
             kind = field_of(after, path).type
             if sql is not None:
-                own = sides.plain_column(sql) if clause.kind == "matched" and isinstance(kind, Struct) else ()
+                checked = not self._merge_schema and clause.kind == "matched" and isinstance(kind, Struct)
+                own = sides.plain_column(sql) if checked else ()
                 if own and lacks_fields(field_of(sides.schemas[SOURCE], own).type, kind):
                     refuse_lost_fields(".".join(own))
                 yield sides.value(path, sql, kind, allowed)

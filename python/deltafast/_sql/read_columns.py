@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from deltafast._sql.reader import Reader
     from deltafast.schema import DataType
 
-__all__ = ["read_column", "read_columns", "read_type"]
+__all__ = ["LENGTH_KEY", "read_column", "read_columns", "read_type"]
 
 _SIMPLE: Final = {
     "boolean": "boolean",
@@ -35,7 +35,8 @@ _SIMPLE: Final = {
     "binary": "binary",
 }
 _LENGTHS: Final = {"varchar": "varchar", "char": "char", "character": "char"}
-_LENGTH_KEY: Final = "__CHAR_VARCHAR_TYPE_STRING"
+#: The key of a column's metadata with the length of a VARCHAR or CHAR.
+LENGTH_KEY: Final = "__CHAR_VARCHAR_TYPE_STRING"
 
 
 def read_columns(reader: Reader) -> tuple[Field, ...]:
@@ -122,7 +123,7 @@ def read_type(reader: Reader, metadata: dict[str, Any] | None = None, depth: int
         if len(lengths) != 1 or metadata is None:
             hint = "write VARCHAR(10); inside of other types use STRING"
             raise reader.error(f"{word.upper()} needs a length, and a column of its own", token.pos, hint)
-        metadata[_LENGTH_KEY] = f"{_LENGTHS[word]}({lengths[0]})"
+        metadata[LENGTH_KEY] = f"{_LENGTHS[word]}({lengths[0]})"
         return PrimitiveType("string")
     if word == "variant":
         return VariantType()

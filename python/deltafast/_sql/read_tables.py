@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from deltafast._sql.read_columns import read_column, read_columns, read_type
+from deltafast._sql.read_columns import LENGTH_KEY, read_column, read_columns, read_type
 from deltafast._sql.tree import (
     AddColumns,
     AddConstraint,
@@ -15,21 +15,23 @@ from deltafast._sql.tree import (
     Clone,
     ClusterBy,
     ColumnPlace,
+    ColumnType,
     Convert,
     CreateTable,
     DropColumns,
     DropConstraint,
     DropFeature,
     RenameColumn,
+    ReplaceColumns,
     SetComment,
     SetProperties,
     UnsetProperties,
 )
+from deltafast.schema import Field
 
 if TYPE_CHECKING:
     from deltafast._sql.reader import Reader
     from deltafast._sql.tree import Change, Path
-    from deltafast.schema import Field
 
 __all__ = ["read_alter", "read_comment", "read_convert", "read_create"]
 
@@ -180,6 +182,38 @@ def _add_columns(reader: Reader) -> Change:
     return AddColumns(tuple(out))
 
 
+def _replace_columns(reader: Reader) -> Change:
+    """`(a INT COMMENT '..', ..)`."""
+    reader.expect_op("(")
+    out = [_replacing_column(reader)]
+    while reader.accept_op(","):
+        out.append(_replacing_column(reader))
+    reader.expect_op(")")
+    return ReplaceColumns(tuple(out))
+
+
+def _replacing_column(reader: Reader) -> Field:
+    pos = reader.token.pos
+    name, *fields = reader.path()
+    if fields:
+        what = "REPLACE COLUMNS lists columns, not fields"
+        raise reader.error(what, pos, "give the column with its whole type: s STRUCT<x: INT>")
+    metadata: dict[str, Any] = {}
+    kind = read_type(reader, metadata)
+    if reader.accept("COMMENT"):
+        metadata["comment"] = reader.string_text()
+    hints = {
+        "NOT": ("NOT NULL in REPLACE COLUMNS", "write ALTER TABLE t ALTER COLUMN c SET NOT NULL afterwards"),
+        "DEFAULT": ("DEFAULT in REPLACE COLUMNS", "write ALTER TABLE t ALTER COLUMN c SET DEFAULT .. afterwards"),
+        "GENERATED": ("GENERATED in REPLACE COLUMNS", "generated columns keep their expressions; leave it out"),
+        "FIRST": ("FIRST in REPLACE COLUMNS", "the columns get the order of the list"),
+        "AFTER": ("AFTER in REPLACE COLUMNS", "the columns get the order of the list"),
+    }
+    if (word := reader.token.upper) in hints:
+        reader.absent(*hints[word])
+    return Field(name, kind, metadata=metadata)
+
+
 def _place(reader: Reader) -> ColumnPlace | None:
     """`[FIRST | AFTER column]`; a field's sibling is named without the struct, as in Spark."""
     if reader.accept("FIRST"):
@@ -217,7 +251,7 @@ def _alter_columns(reader: Reader) -> Change:
 def _alter_column(reader: Reader) -> AlterColumn:  # noqa: PLR0911 - one line a change
     column = reader.path()
     if reader.accept("TYPE"):
-        return AlterColumn(column, "type", read_type(reader))
+        return AlterColumn(column, "type", _column_type(reader))
     if reader.accept("COMMENT"):
         return AlterColumn(column, "comment", reader.string_text())
     if reader.accept("SET", "NOT", "NULL"):
@@ -236,20 +270,41 @@ def _alter_column(reader: Reader) -> AlterColumn:  # noqa: PLR0911 - one line a 
     return AlterColumn(column, "place", place)
 
 
+def _column_type(reader: Reader) -> ColumnType:
+    metadata: dict[str, Any] = {}
+    kind = read_type(reader, metadata)
+    return ColumnType(kind, metadata.get(LENGTH_KEY))
+
+
+def _is_type_next(reader: Reader, name: str) -> bool:
+    """Whether the name of the column is repeated, for its type; `CHANGE COLUMN comment comment INT` is possible."""
+    token = reader.token
+    if token.kind != "name" or token.upper not in _COLUMN_CHANGES:
+        return token.kind in ("name", "quoted")
+    repeated = token.text.lower() == name.lower()
+    return repeated and (token.upper == "TYPE" or (token.upper == "COMMENT" and reader.ahead(1).kind != "string"))
+
+
 def _change_column(reader: Reader) -> Change:
-    """Hive's `CHANGE COLUMN a a INT [COMMENT '..' | FIRST | AFTER b]`, and Spark's form, which is ALTER COLUMN's."""
+    """Hive's `CHANGE COLUMN a a INT [COMMENT '..'] [FIRST | AFTER b]`, and Spark's form, which is ALTER COLUMN's."""
     start = reader.position
-    *_, name = reader.path()
-    if reader.token.kind in ("name", "quoted") and reader.token.text.lower() == name.lower():
-        reader.advance()
-        read_type(reader)
-        if reader.accept("COMMENT"):
-            return AlterColumns((AlterColumn((name,), "comment", reader.string_text()),))
-        if (place := _place(reader)) is not None:
-            return AlterColumns((AlterColumn((name,), "place", place),))
-        reader.fail("expected COMMENT, FIRST or AFTER; to change the type write ALTER COLUMN a TYPE ..")
-    reader.move(start)
-    return _alter_columns(reader)
+    column = reader.path()
+    if not _is_type_next(reader, column[-1]):
+        reader.move(start)
+        return _alter_columns(reader)
+    pos = reader.token.pos
+    name = reader.name_part("the name of the column")
+    if name.lower() != column[-1].lower():
+        hint = f"write ALTER TABLE t RENAME COLUMN {'.'.join(column)} TO {name}"
+        raise reader.error("CHANGE COLUMN does not rename a column", pos, hint)
+    changes = [AlterColumn(column, "type", _column_type(reader))]
+    if reader.peek("NOT", "NULL"):
+        reader.absent("NOT NULL in CHANGE COLUMN", "write ALTER TABLE t ALTER COLUMN c SET NOT NULL")
+    if reader.accept("COMMENT"):
+        changes.append(AlterColumn(column, "comment", reader.string_text()))
+    if (place := _place(reader)) is not None:
+        changes.append(AlterColumn(column, "place", place))
+    return AlterColumns(tuple(changes))
 
 
 def _set_properties(reader: Reader) -> Change:
@@ -291,6 +346,8 @@ def _cluster_by(reader: Reader) -> Change:
     return ClusterBy(() if reader.accept("NONE") else reader.paths())
 
 
+#: Words that follow the column in ALTER COLUMN.
+_COLUMN_CHANGES: Final = ("TYPE", "COMMENT", "SET", "DROP", "SYNC", "FIRST", "AFTER")
 #: The first match counts.
 _CHANGES: Final = {
     "ADD COLUMNS": _add_columns,
@@ -301,6 +358,7 @@ _CHANGES: Final = {
     "DROP CONSTRAINT": _drop_constraint,
     "DROP FEATURE": _drop_feature,
     "RENAME COLUMN": _rename_column,
+    "REPLACE COLUMNS": _replace_columns,
     "ALTER COLUMN": _alter_columns,
     "ALTER": _alter_columns,
     "CHANGE COLUMN": _change_column,
@@ -312,7 +370,6 @@ _CHANGES: Final = {
 _ABSENT: Final = {
     "RENAME TO": "there is no catalog here, and a table's place stays",
     "SET LOCATION": "there is no catalog here, and a table's place stays",
-    "REPLACE COLUMNS": "drop, rename and add columns one by one",
     "ADD PARTITION": "partitions come with their rows",
     "DROP PARTITION": "write DELETE FROM t WHERE ..",
     "RECOVER PARTITIONS": "the log knows the partitions",

@@ -17,11 +17,13 @@ from deltafast._sql.tree import (
     AlterColumns,
     ClusterBy,
     ColumnPlace,
+    ColumnType,
     DropColumns,
     DropConstraint,
     DropFeature,
     Expression,
     RenameColumn,
+    ReplaceColumns,
     SetComment,
     SetProperties,
     UnsetProperties,
@@ -148,11 +150,10 @@ def _alter(table: DeltaTable, change: Change, commit: dict[str, Any]) -> None:  
     match change:
         case AddColumns(fields):
             after = {_dotted((*path, field.name)): place.after for path, field, place in fields if place is not None}
-            for path, field, place in fields:
-                if place is not None:
-                    _check_place(table.schema(), (*path, field.name))
             new = _joined(tuple((path, field) for path, field, _ in fields), table.schema())
             do.add_columns(new, after=after, **commit)
+        case ReplaceColumns(columns):
+            do.replace_columns(columns, **commit)
         case DropColumns(columns, if_exists):
             names = [_dotted(path) for path in columns if not if_exists or _has(table.schema(), path)]
             if names:
@@ -160,10 +161,8 @@ def _alter(table: DeltaTable, change: Change, commit: dict[str, Any]) -> None:  
         case RenameColumn(column, name):
             do.rename_column(_dotted(column), name, **commit)
         case AlterColumns((column,)):
-            _check_places(table.schema(), (column,))
             _alter_column(do, column, commit)
         case AlterColumns(columns):
-            _check_places(table.schema(), columns)
             together = ColumnChanges(handle_of(table))
             for column in columns:
                 _alter_column(together, column, {})
@@ -192,9 +191,8 @@ def _alter_column(do: TableAlterer, change: AlterColumn, commit: dict[str, Any])
         do.move_column(name, value.after, **commit)
     elif change.what == "identity":
         do.sync_identity(name, **commit)
-    elif change.what == "type":
-        kind: Any = value
-        do.set_column_type(name, kind, **commit)
+    elif isinstance(value, ColumnType):
+        do.set_column_type(name, value.data_type, length=value.length, **commit)
     elif change.what == "nullable":
         set_null = do.drop_column_not_null if value else do.set_column_not_null
         set_null(name, **commit)
@@ -266,24 +264,6 @@ def _inner(kind: DataType | None, name: str) -> DataType | None:
             return kind.key_type if name == "key" else kind.value_type
         case _:
             return None
-
-
-def _check_places(schema: StructType, columns: tuple[AlterColumn, ...]) -> None:
-    for column in columns:
-        if isinstance(column.value, ColumnPlace):
-            _check_place(schema, column.column)
-
-
-def _check_place(schema: StructType, path: Path) -> None:
-    """Refuse a position among fields within a list or map, which the core does not support."""
-    kind: DataType | None = schema
-    for part in path[:-1]:
-        kind = _inner(kind, part)
-        if isinstance(kind, ArrayType | MapType):
-            message = (
-                f"`{_dotted(path)}` is within a list or map, where fields cannot be moved; leave FIRST and AFTER out"
-            )
-            raise InvalidArgumentError(message)
 
 
 def _has(schema: StructType, path: Path) -> bool:

@@ -27,6 +27,8 @@ __all__ = [
     "Clause",
     "Clone",
     "ClusterBy",
+    "ColumnPlace",
+    "ColumnType",
     "Convert",
     "CreateTable",
     "Default",
@@ -45,6 +47,7 @@ __all__ = [
     "Query",
     "RenameColumn",
     "Reorg",
+    "ReplaceColumns",
     "Restore",
     "Select",
     "SetComment",
@@ -247,10 +250,25 @@ class ColumnPlace:
 
 
 @dataclass(frozen=True)
+class ColumnType:
+    """A type of a column, and the length of a string (`varchar(10)`), if it has one."""
+
+    data_type: DataType
+    length: str | None
+
+
+@dataclass(frozen=True)
 class AddColumns:
     """ADD COLUMNS: each with the path of its struct, and with its position if it is not added at the end."""
 
     fields: tuple[tuple[Path, Field, ColumnPlace | None], ...]
+
+
+@dataclass(frozen=True)
+class ReplaceColumns:
+    """REPLACE COLUMNS."""
+
+    columns: tuple[Field, ...]
 
 
 @dataclass(frozen=True)
@@ -275,12 +293,12 @@ class AlterColumn:
 
     column: Path
     what: Literal["type", "nullable", "comment", "default", "place", "identity"]
-    value: DataType | bool | str | Expression | ColumnPlace | None
+    value: ColumnType | bool | str | Expression | ColumnPlace | None
 
 
 @dataclass(frozen=True)
 class AlterColumns:
-    """ALTER COLUMN, of one or several."""
+    """ALTER COLUMN of one or several columns; CHANGE COLUMN, which changes one column in several ways."""
 
     columns: tuple[AlterColumn, ...]
 
@@ -339,6 +357,7 @@ class ClusterBy:
 
 Change: TypeAlias = (
     AddColumns
+    | ReplaceColumns
     | DropColumns
     | RenameColumn
     | AlterColumns

@@ -268,10 +268,11 @@ _RULES: Final = (
         "optimize",
     ),
     _rule(
-        r"(?:no column '(.+?)' at character|the table has no column `+(.+?)`+; it has)",
+        r"(?:no column '(.+?)' at character|the table has no column `+(.+?)`+(?:; it has| \(column)"
+        r"|there is no `(.+?)` that it could)",
         "UNRESOLVED_COLUMN.WITH_SUGGESTION",
         "42703",
-        "A column, variable, or function parameter with name `{1}{2}` cannot be resolved",
+        "A column, variable, or function parameter with name `{1}{2}{3}` cannot be resolved",
     ),
     _rule(
         r"the column `(.+?)` is given a value twice",
@@ -313,10 +314,97 @@ _RULES: Final = (
         "Column rename is not supported for your Delta table",
     ),
     _rule(
-        r"a type can be changed where the table widens types",
+        r"a type can be changed where the table widens types|the type (?:byte|short|integer|long|float) cannot become "
+        r"(?:float|double) |the type [^ <]+ cannot become string ",
+        "DELTA_UNSUPPORTED_ALTER_TABLE_CHANGE_COL_OP",
+        "0AKDC",
+        "ALTER TABLE CHANGE COLUMN is not supported for this change of type",
+    ),
+    *(
+        _rule(
+            rf"the type .+ cannot become {kind}<.+ as a whole",
+            f"CANNOT_UPDATE_FIELD.{kind.upper()}_TYPE",
+            "0A000",
+            f"Cannot update field type: {sentence}",
+        )
+        for kind, sentence in (
+            ("array", "Update the element by updating its element"),
+            ("map", "Update a map by updating its key or value"),
+            ("struct", "Update a struct by updating its fields"),
+        )
+    ),
+    _rule(
+        r"the type .+ cannot become ",
         "NOT_SUPPORTED_CHANGE_COLUMN",
         "0A000",
         "ALTER TABLE ALTER/CHANGE COLUMN is not supported for this change of type",
+    ),
+    _rule(
+        r"`(.+?)` is changed twice",
+        "NOT_SUPPORTED_CHANGE_SAME_COLUMN",
+        "0A000",
+        "ALTER TABLE ALTER/CHANGE COLUMN is not supported for changing column `{1}` including its nested fields "
+        "multiple times in the same command",
+    ),
+    _rule(
+        r"the column is not an identity column",
+        "DELTA_IDENTITY_COLUMNS_ALTER_NON_IDENTITY_COLUMN",
+        "429BQ",
+        "ALTER TABLE ALTER COLUMN SYNC IDENTITY cannot be called on non IDENTITY columns",
+    ),
+    _rule(
+        r"the (?:elements|keys|values) of a (?:list|map) cannot have `comment`",
+        "DELTA_UNSUPPORTED_COMMENT_MAP_ARRAY",
+        "0AKDC",
+        "Adding a comment to a map key/value or array element is not supported",
+    ),
+    _rule(
+        r"only columns and fields of structs can be dropped",
+        "DELTA_UNSUPPORTED_DROP_NESTED_COLUMN_FROM_NON_STRUCT_TYPE",
+        "0AKDC",
+        "Can only drop nested columns from StructType",
+    ),
+    _rule(
+        r"only columns and fields of structs can be renamed.+\(column `(.+?)`\)",
+        "INVALID_FIELD_NAME",
+        "42000",
+        "Field name `{1}` is invalid: its parent is not a struct",
+    ),
+    _rule(
+        r"a (?:struct must keep at least one field|table must keep at least one column)",
+        "DELTA_DROP_COLUMN_ON_SINGLE_FIELD_SCHEMA",
+        "0AKDC",
+        "Cannot drop column from a schema with a single column",
+    ),
+    _rule(
+        r"the column `(.+?)` cannot be .+: the constraint `",
+        "DELTA_CONSTRAINT_DEPENDENT_COLUMN_CHANGE",
+        "42K09",
+        "Cannot alter column {1} because this column is referenced by the following check constraint(s)",
+    ),
+    _rule(
+        r"the column `(.+?)` cannot be .+: the generated column `",
+        "DELTA_GENERATED_COLUMNS_DEPENDENT_COLUMN_CHANGE",
+        "42K09",
+        "Cannot alter column {1} because this column is referenced by the following generated column(s)",
+    ),
+    _rule(
+        r"REPLACE COLUMNS cannot ",
+        "DELTA_UNSUPPORTED_ALTER_TABLE_REPLACE_COL_OP",
+        "0AKDC",
+        "Unsupported ALTER TABLE REPLACE COLUMNS operation",
+    ),
+    _rule(
+        r"REPLACE COLUMNS is not possible for a table with identity columns",
+        "DELTA_IDENTITY_COLUMNS_REPLACE_COLUMN_NOT_SUPPORTED",
+        "429BQ",
+        "ALTER TABLE REPLACE COLUMNS is not supported for table with IDENTITY columns",
+    ),
+    _rule(
+        r"schema: the field name `(.+?)` occurs twice",
+        "COLUMN_ALREADY_EXISTS",
+        "42711",
+        "The column `{1}` already exists. Choose another name or rename the existing column",
     ),
     _rule(
         r"there is no table property `(.+?)`",

@@ -12,6 +12,7 @@
 pub(super) mod drop_feature;
 pub(super) mod feature_usage;
 pub(super) mod multi_commit;
+mod replace_columns;
 pub(super) mod row_id_backfill;
 
 use std::collections::BTreeMap;
@@ -77,6 +78,11 @@ pub enum TableChange {
         /// Its name.
         column: String,
     },
+    /// Gives the table these columns: reorders and drops existing ones, adds the others.
+    ReplaceColumns {
+        /// The columns, as in a schema; for existing ones, the comment and the type count.
+        fields: SchemaJson,
+    },
     /// Drops columns or fields; their values remain in the files.
     DropColumns {
         /// Their paths.
@@ -89,14 +95,17 @@ pub enum TableChange {
         /// The last part of the new path.
         name: String,
     },
-    /// Widens the type of a column or field.
+    /// Widens the type of a column, field, element, key or value.
     ChangeType {
         /// Its path.
         column: String,
         /// The new type, as in a schema.
         data_type: Value,
+        /// The new length of a string, such as `varchar(10)`; `None` for any length.
+        #[serde(default)]
+        length: Option<String>,
     },
-    /// Sets whether a column or field may be null.
+    /// Sets whether a column, field, element or value may be null.
     SetNullable {
         /// Its path.
         column: String,
@@ -105,7 +114,7 @@ pub enum TableChange {
     },
     /// Several changes of columns, each applied to the result of the previous ones.
     ChangeColumns {
-        /// The changes that one `CHANGE COLUMN` makes to a column.
+        /// Changes of columns. Successive changes of the same column are recorded as one.
         changes: Vec<TableChange>,
     },
     /// Sets keys of a column's metadata; keys with null are removed.
@@ -270,7 +279,13 @@ fn json_string(value: &Value) -> Value {
 }
 
 fn field_json(path: &str, field: &StructField) -> Value {
-    json!({"name": path, "type": field.data_type.to_json(), "nullable": field.nullable, "metadata": field.metadata})
+    let data_type = match &field.data_type {
+        DataType::Struct(_) => "struct".into(),
+        DataType::Array(_) => "array".into(),
+        DataType::Map(_) => "map".into(),
+        other => other.to_json(),
+    };
+    json!({"name": path, "type": data_type, "nullable": field.nullable, "metadata": field.metadata})
 }
 
 struct AlterCommand<'a> {
@@ -306,11 +321,14 @@ impl<'a> AlterCommand<'a> {
             TableChange::AddColumns { fields, positions } => self.add_columns(fields, positions),
             TableChange::MoveColumn { column, after } => self.move_column(column, after.as_deref()),
             TableChange::SyncIdentity { column } => self.sync_identity(column),
+            TableChange::ReplaceColumns { fields } => self.replace_columns(fields),
             TableChange::DropColumns { columns } => self.drop_columns(columns),
             TableChange::RenameColumn { column, name } => self.rename_column(column, name),
-            TableChange::ChangeType { column, data_type } => {
-                self.change_type(column, &DataType::from_json(data_type)?)
-            }
+            TableChange::ChangeType {
+                column,
+                data_type,
+                length,
+            } => self.change_type(column, &DataType::from_json(data_type)?, length.as_deref()),
             TableChange::SetNullable { column, nullable } => self.set_nullable(column, *nullable),
             TableChange::ChangeColumns { changes } => self.change_columns(changes),
             TableChange::SetColumnMetadata { column, metadata } => {
@@ -558,20 +576,10 @@ impl<'a> AlterCommand<'a> {
         fields: &SchemaJson,
         positions: &[(String, Option<String>)],
     ) -> Result<AlteredTable> {
-        let added = StructType::parse(&fields.to_string())?;
+        let added = given_columns(fields)?;
         let schema = self.schema;
         for field in &added.fields {
-            if let Some(key) = generated_value_key(field) {
-                let what = if key == GENERATED {
-                    "New columns cannot be a generated column:".to_owned()
-                } else {
-                    format!("a column cannot be added with `{key}`:")
-                };
-                return Err(Error::invalid(format!(
-                    "{what} the rows that are there would need values; add it without"
-                ))
-                .at_column(&field.name));
-            }
+            check_no_generated_value(field)?;
             if !field.nullable {
                 return Err(Error::invalid(
                     "a new column must be nullable: the rows that are there have no value for it",
@@ -669,25 +677,26 @@ impl<'a> AlterCommand<'a> {
                 "{} is not a change of a column",
                 step.operation.name
             );
-            let mut parameters = step.operation.parameters;
-            if let Some(column) = parameters.get_mut("column") {
-                *column =
-                    serde_json::from_str(column.as_str().unwrap_or_default()).unwrap_or_default();
-            }
-            said.push(Value::Object(parameters));
+            record_column_change(&mut said, step.operation.parameters);
             reads_all |= step.reads_all;
             (protocol, metadata) = (step.protocol, step.metadata);
         }
+        let operation = match <[Map<String, Value>; 1]>::try_from(said) {
+            Ok([mut column]) => {
+                let position = column.remove("position").unwrap_or_default();
+                let column = json_string(&Value::Object(column));
+                let parameters = [("column", column), ("position", position)];
+                CommitOperation::with_parameters(CHANGE_COLUMN, parameters)
+            }
+            Err(columns) => CommitOperation::with_parameters(
+                "CHANGE COLUMNS",
+                [("columns", json_string(&json!(columns)))],
+            ),
+        };
         Ok(AlteredTable {
             protocol,
             reads_all,
-            ..self.metadata(
-                metadata,
-                CommitOperation::with_parameters(
-                    "CHANGE COLUMNS",
-                    [("columns", json_string(&json!(said)))],
-                ),
-            )
+            ..self.metadata(metadata, operation)
         })
     }
 
@@ -750,6 +759,18 @@ impl<'a> AlterCommand<'a> {
         resolve_column_path(self.schema, column)
     }
 
+    /// The same for a column or field, which elements, keys and values are not.
+    fn field_path(&self, column: &str, what: &str) -> Result<Vec<String>> {
+        let path = self.path(column)?;
+        if field_depth(self.schema, &path) < path.len() {
+            return Err(Error::invalid(format!(
+                "only columns and fields of structs can be {what}, not the elements of a list, nor the keys or values of a map"
+            ))
+            .at_column(column));
+        }
+        Ok(path)
+    }
+
     /// Refuses a change of a column that is used elsewhere.
     fn check_unreferenced(&self, path: &[String], what: &str, partition_too: bool) -> Result<()> {
         let shown_path = path.join(".");
@@ -802,7 +823,7 @@ impl<'a> AlterCommand<'a> {
         let mut schema = self.schema.clone();
         let (mut paths, mut dropped) = (Vec::new(), Vec::new());
         for column in columns {
-            let path = self.path(column)?;
+            let path = self.field_path(column, "dropped")?;
             self.check_unreferenced(&path, "dropped", true)?;
             schema = transform_field(&schema, &path, &mut |_| Ok(None))?;
             paths.push(path.join("."));
@@ -811,12 +832,7 @@ impl<'a> AlterCommand<'a> {
         if schema.fields.is_empty() {
             return Err(Error::invalid("a table must keep at least one column"));
         }
-        let mut metadata = self.old_metadata.clone();
-        if let Some(list) = metadata.configuration.get_mut(STATS_COLUMNS) {
-            *list = transform_column_list(list, &|path| {
-                (!dropped.iter().any(|dropped| is_within(&path, dropped))).then_some(path)
-            });
-        }
+        let metadata = without_stats_columns(self.old_metadata, &dropped);
         self.with_schema(
             &metadata,
             &schema,
@@ -829,7 +845,7 @@ impl<'a> AlterCommand<'a> {
 
     fn rename_column(&self, column: &str, name: &str) -> Result<AlteredTable> {
         self.check_column_mapping("renamed")?;
-        let path = self.path(column)?;
+        let path = self.field_path(column, "renamed")?;
         self.check_unreferenced(&path, "renamed", false)?;
         let mut metadata = self.old_metadata.clone();
         if path.len() == 1 {
@@ -878,48 +894,122 @@ impl<'a> AlterCommand<'a> {
         )
     }
 
-    fn change_type(&self, column: &str, to: &DataType) -> Result<AlteredTable> {
-        let path = self.path(column)?;
+    fn replace_columns(&self, fields: &SchemaJson) -> Result<AlteredTable> {
+        if !bound_constraints::identities(self.protocol, self.schema)?.is_empty() {
+            return Err(Error::invalid(
+                "REPLACE COLUMNS is not possible for a table with identity columns; use ADD COLUMNS, DROP COLUMNS and ALTER COLUMN",
+            ));
+        }
+        let columns = given_columns(fields)?;
         let metadata = self.old_metadata;
-        let widens = features::supported(self.protocol)
+        let mapped = features::column_mapping(self.protocol, metadata)? != ColumnMapping::None;
+        let can_widen = |from: &DataType, to: &DataType| self.widens() && self.can_widen(from, to);
+        let mut replacement = replace_columns::ColumnReplacement::new(mapped, &can_widen);
+        let schema = replacement.replace_struct(self.schema, &columns, &[])?;
+        for path in &replacement.dropped {
+            self.check_unreferenced(path, "dropped", true)?;
+        }
+        for path in &replacement.retyped {
+            self.check_unreferenced(path, "given another type", false)?;
+        }
+        for field in &columns.fields {
+            if self.schema.field(&field.name).is_none() {
+                check_no_generated_value(field)?;
+            }
+        }
+        let said: Vec<Value> = columns
+            .fields
+            .iter()
+            .map(|field| field_json(&field.name, field))
+            .collect();
+        self.with_schema(
+            &without_stats_columns(metadata, &replacement.dropped),
+            &schema,
+            CommitOperation::with_parameters(
+                "REPLACE COLUMNS",
+                [("columns", json_string(&json!(said)))],
+            ),
+        )
+    }
+
+    /// Whether the table widens types.
+    fn widens(&self) -> bool {
+        features::supported(self.protocol)
             .iter()
             .any(|name| name.starts_with("typeWidening"))
-            && metadata.flag("delta.enableTypeWidening");
-        if !widens {
-            return Err(Error::invalid("a type can be changed where the table widens types; set `delta.enableTypeWidening` to `true` first").at_column(column));
-        }
-        self.check_unreferenced(&path, "given another type", false)?;
-        let iceberg = enabled_iceberg_compat(metadata).is_some();
-        let mut changed = None;
-        let schema = transform_field(self.schema, &path, &mut |field| {
-            if field.data_type == *to {
-                return Ok(Some(field.clone()));
+            && self.old_metadata.flag("delta.enableTypeWidening")
+    }
+
+    /// Whether the files allow one type to become the other.
+    fn can_widen(&self, from: &DataType, to: &DataType) -> bool {
+        evolution::can_widen(from, to)
+            && (enabled_iceberg_compat(self.old_metadata).is_none()
+                || evolution::widens_in_iceberg(from, to))
+    }
+
+    fn change_type(
+        &self,
+        column: &str,
+        to: &DataType,
+        length: Option<&str>,
+    ) -> Result<AlteredTable> {
+        let path = self.path(column)?;
+        let (mut said, mut widened_from) = (Value::Null, None);
+        let mut schema = transform_field(self.schema, &path, &mut |field| {
+            let mut out = field.clone();
+            if *to == DataType::String && field.data_type == DataType::String {
+                set_length(&mut out, length).map_err(|error| error.at_column(column))?;
+            } else if !same_type(&field.data_type, to) {
+                self.check_widening(&path, column, &field.data_type, to)?;
+                widened_from = Some(field.data_type.clone());
+                out.data_type = to.clone();
             }
-            if !evolution::can_widen(&field.data_type, to)
-                || (iceberg && !evolution::widens_in_iceberg(&field.data_type, to))
-            {
-                return Err(Error::invalid(format!(
-                    "the type {} cannot become {to} without rewriting files",
-                    field.data_type
-                ))
-                .at_column(column));
-            }
-            let mut out = StructField {
-                data_type: to.clone(),
-                ..field.clone()
-            };
-            evolution::record_type_change(&mut out, &field.data_type, to, "");
-            changed = Some(out.clone());
+            said = field_json(&path.join("."), &out);
             Ok(Some(out))
         })?;
-        let said = changed
-            .map(|field| field_json(&path.join("."), &field))
-            .unwrap_or_default();
+        if let Some(from) = widened_from {
+            let (field, part) = path.split_at(field_depth(self.schema, &path));
+            schema = transform_field(&schema, field, &mut |field| {
+                let mut out = field.clone();
+                evolution::record_type_change(&mut out, &from, to, &part.join("."));
+                Ok(Some(out))
+            })?;
+        }
         self.with_schema(
-            metadata,
+            self.old_metadata,
             &schema,
             CommitOperation::with_parameters(CHANGE_COLUMN, [("column", json_string(&said))]),
         )
+    }
+
+    /// Refuses a change of a type that needs other files.
+    fn check_widening(
+        &self,
+        path: &[String],
+        column: &str,
+        from: &DataType,
+        to: &DataType,
+    ) -> Result<()> {
+        if matches!(
+            to,
+            DataType::Struct(_) | DataType::Array(_) | DataType::Map(_)
+        ) {
+            return Err(Error::invalid(format!(
+                "the type {from} cannot become {to} as a whole; change its fields, `{column}.element`, `{column}.key` or `{column}.value`"
+            ))
+            .at_column(column));
+        }
+        if !self.can_widen(from, to) {
+            return Err(Error::invalid(format!(
+                "the type {from} cannot become {to} without rewriting files"
+            ))
+            .at_column(column));
+        }
+        if !self.widens() {
+            return Err(Error::invalid("a type can be changed where the table widens types; set `delta.enableTypeWidening` to `true` first").at_column(column));
+        }
+        self.check_unreferenced(path, "given another type", false)?;
+        Ok(())
     }
 
     fn set_nullable(&self, column: &str, nullable: bool) -> Result<AlteredTable> {
@@ -976,11 +1066,10 @@ impl<'a> AlterCommand<'a> {
         metadata: &Map<String, Value>,
     ) -> Result<AlteredTable> {
         let path = self.path(column)?;
-        if let Some(key) = metadata.keys().find(|key| {
-            key.starts_with("delta.")
-                || *key == "__COLLATIONS"
-                || *key == "__CHAR_VARCHAR_TYPE_STRING"
-        }) {
+        if let Some(key) = metadata
+            .keys()
+            .find(|key| key.starts_with("delta.") || *key == "__COLLATIONS" || *key == LENGTH)
+        {
             return Err(Error::invalid(format!(
                 "the key `{}` of a column's metadata is the protocol's",
                 shown(key)
@@ -1171,11 +1260,13 @@ fn resolve_column_path(schema: &StructType, column: &str) -> Result<Vec<String>>
         }
     }
     fn part(path: &str, parts: &[(&str, &DataType)]) -> Option<Vec<String>> {
-        let (head, rest) = path.split_once('.')?;
+        let (head, rest) = path
+            .split_once('.')
+            .map_or((path, None), |(head, rest)| (head, Some(rest)));
         let (name, data_type) = parts
             .iter()
             .find(|(name, _)| name.eq_ignore_ascii_case(head))?;
-        let mut out = within(data_type, rest)?;
+        let mut out = rest.map_or(Some(Vec::new()), |rest| within(data_type, rest))?;
         out.insert(0, (*name).to_owned());
         Some(out)
     }
@@ -1207,6 +1298,126 @@ fn position_clause(after: Option<&str>) -> String {
     after.map_or_else(|| "FIRST".to_owned(), |after| format!("AFTER {after}"))
 }
 
+/// How many parts of a path lead to its last column or field; the others are elements, keys and
+/// values within it.
+fn field_depth(schema: &StructType, path: &[String]) -> usize {
+    fn within(data_type: &DataType, path: &[String]) -> Option<usize> {
+        let (first, rest) = path.split_first()?;
+        let (is_field, inner) = match data_type {
+            DataType::Struct(inner) => (true, &inner.field(first)?.data_type),
+            DataType::Array(array) => (false, &array.element),
+            DataType::Map(map) if first == "key" => (false, &map.key),
+            DataType::Map(map) => (false, &map.value),
+            _ => return None,
+        };
+        match within(inner, rest) {
+            Some(depth) => Some(depth + 1),
+            None => is_field.then_some(1),
+        }
+    }
+    path.split_first()
+        .and_then(|(first, rest)| Some((&schema.field(first)?.data_type, rest)))
+        .map_or(0, |(data_type, rest)| {
+            1 + within(data_type, rest).unwrap_or(0)
+        })
+}
+
+/// Whether two types differ only in comments and the like, and in what may be null.
+fn same_type(a: &DataType, b: &DataType) -> bool {
+    match (a, b) {
+        (DataType::Struct(a), DataType::Struct(b)) => {
+            a.fields.len() == b.fields.len()
+                && a.fields.iter().zip(&b.fields).all(|(a, b)| {
+                    a.name.to_lowercase() == b.name.to_lowercase()
+                        && same_type(&a.data_type, &b.data_type)
+                })
+        }
+        (DataType::Array(a), DataType::Array(b)) => same_type(&a.element, &b.element),
+        (DataType::Map(a), DataType::Map(b)) => {
+            same_type(&a.key, &b.key) && same_type(&a.value, &b.value)
+        }
+        (a, b) => a == b,
+    }
+}
+
+/// Sets the length of a string column; it can only become larger.
+fn set_length(field: &mut StructField, length: Option<&str>) -> Result<()> {
+    /// The type and its length.
+    fn parsed(text: &str) -> Option<(&str, u64)> {
+        let (name, rest) = text.split_once('(')?;
+        Some((name, rest.strip_suffix(')')?.trim().parse().ok()?))
+    }
+    let old = field.metadata.get(LENGTH).and_then(Value::as_str);
+    let grows = match (old.and_then(parsed), length.and_then(parsed)) {
+        _ if old == length => true,
+        (Some(_), None) => length.is_none(),
+        (Some((_, old)), Some(("varchar", new))) => old <= new,
+        _ => false,
+    };
+    if !grows {
+        return Err(Error::invalid(format!(
+            "the type {} cannot become {}: existing values may be longer",
+            old.unwrap_or("string"),
+            shown(length.unwrap_or("string"))
+        )));
+    }
+    match length {
+        Some(length) => _ = field.metadata.insert(LENGTH.to_owned(), length.into()),
+        None => _ = field.metadata.remove(LENGTH),
+    }
+    Ok(())
+}
+
+/// Field metadata with the type and length of a string column, such as `varchar(10)`.
+const LENGTH: &str = "__CHAR_VARCHAR_TYPE_STRING";
+
+/// Adds what is recorded of the change of a column to what is recorded of previous changes.
+fn record_column_change(said: &mut Vec<Map<String, Value>>, mut parameters: Map<String, Value>) {
+    let column = parameters.remove("column").unwrap_or_default();
+    let column = serde_json::from_str(column.as_str().unwrap_or_default());
+    let mut entry: Map<String, Value> = column.unwrap_or_default();
+    entry.append(&mut parameters);
+    match said
+        .last_mut()
+        .filter(|last| last.get("name") == entry.get("name"))
+    {
+        Some(last) => last.append(&mut entry),
+        None => said.push(entry),
+    }
+}
+
+/// The columns that a caller gives.
+fn given_columns(fields: &SchemaJson) -> Result<StructType> {
+    StructType::parse(&fields.to_string()).map_err(|error| Error::invalid(error.to_string()))
+}
+
+/// Refuses a new column whose values would have to be generated for existing rows.
+fn check_no_generated_value(field: &StructField) -> Result<()> {
+    let Some(key) = generated_value_key(field) else {
+        return Ok(());
+    };
+    let what = if key == GENERATED {
+        "New columns cannot be a generated column:".to_owned()
+    } else {
+        format!("a column cannot be added with `{key}`:")
+    };
+    Err(Error::invalid(format!(
+        "{what} the rows that are there would need values; add it without"
+    ))
+    .at_column(&field.name))
+}
+
+/// The metadata without dropped columns in the list of columns with statistics.
+fn without_stats_columns(metadata: &Metadata, dropped: &[Vec<String>]) -> Metadata {
+    let mut metadata = metadata.clone();
+    if let Some(list) = metadata.configuration.get_mut(STATS_COLUMNS) {
+        *list = transform_column_list(list, &|path| {
+            (!dropped.iter().any(|dropped| is_within(&path, dropped))).then_some(path)
+        });
+    }
+    metadata
+}
+
 /// Calls `visit` for every column or field that `added` adds to a schema, with its path.
 fn new_fields(
     schema: &StructType,
@@ -1217,12 +1428,37 @@ fn new_fields(
     for field in &added.fields {
         let old = schema.field(&field.name);
         let path = format!("{prefix}{}", old.map_or(&field.name, |old| &old.name));
-        match (old.map(|old| &old.data_type), &field.data_type) {
-            (Some(DataType::Struct(old)), DataType::Struct(new)) => {
-                new_fields(old, new, &format!("{path}."), visit);
-            }
-            _ => visit(&path, field),
+        match old {
+            Some(old) => new_fields_within(&old.data_type, &field.data_type, &path, visit),
+            None => visit(&path, field),
         }
+    }
+}
+
+/// The same for a type within a column.
+fn new_fields_within(
+    old: &DataType,
+    added: &DataType,
+    path: &str,
+    visit: &mut dyn FnMut(&str, &StructField),
+) {
+    match (old, added) {
+        (DataType::Struct(old), DataType::Struct(added)) => {
+            new_fields(old, added, &format!("{path}."), visit);
+        }
+        (DataType::Array(old), DataType::Array(added)) => {
+            new_fields_within(
+                &old.element,
+                &added.element,
+                &format!("{path}.element"),
+                visit,
+            );
+        }
+        (DataType::Map(old), DataType::Map(added)) => {
+            new_fields_within(&old.key, &added.key, &format!("{path}.key"), visit);
+            new_fields_within(&old.value, &added.value, &format!("{path}.value"), visit);
+        }
+        _ => {}
     }
 }
 
@@ -1307,7 +1543,9 @@ fn transform_data_type(
     path: &[String],
     edit: FieldTransform<'_>,
 ) -> Result<DataType> {
-    let rest = path.get(1..).unwrap_or_default();
+    let mut part = |name: &str, data_type: &DataType, nullable: bool| {
+        transform_part(name, data_type, nullable, path, edit)
+    };
     Ok(match (data_type, path.first().map(String::as_str)) {
         (DataType::Struct(inner), _) => {
             let inner = transform_field(inner, path, edit)?;
@@ -1318,20 +1556,57 @@ fn transform_data_type(
             }
             DataType::Struct(Arc::new(inner))
         }
-        (DataType::Array(array), _) => DataType::Array(Arc::new(ArrayType {
-            element: transform_data_type(&array.element, rest, edit)?,
-            ..array.as_ref().clone()
-        })),
-        (DataType::Map(map), Some("key")) => DataType::Map(Arc::new(MapType {
-            key: transform_data_type(&map.key, rest, edit)?,
-            ..map.as_ref().clone()
-        })),
-        (DataType::Map(map), _) => DataType::Map(Arc::new(MapType {
-            value: transform_data_type(&map.value, rest, edit)?,
-            ..map.as_ref().clone()
-        })),
+        (DataType::Array(array), _) => {
+            let (element, contains_null) = part("element", &array.element, array.contains_null)?;
+            DataType::Array(Arc::new(ArrayType {
+                element,
+                contains_null,
+            }))
+        }
+        (DataType::Map(map), Some("key")) => {
+            let (key, nullable) = part("key", &map.key, false)?;
+            if nullable {
+                return Err(Error::invalid("the keys of a map are never null"));
+            }
+            DataType::Map(Arc::new(MapType {
+                key,
+                ..map.as_ref().clone()
+            }))
+        }
+        (DataType::Map(map), _) => {
+            let (value, value_contains_null) = part("value", &map.value, map.value_contains_null)?;
+            DataType::Map(Arc::new(MapType {
+                value,
+                value_contains_null,
+                ..map.as_ref().clone()
+            }))
+        }
         (other, _) => other.clone(),
     })
+}
+
+/// Edits an element, key or value as a field that has its type and no metadata; or what is within
+/// it. Returns its type, and whether it may be null.
+fn transform_part(
+    name: &str,
+    data_type: &DataType,
+    nullable: bool,
+    path: &[String],
+    edit: FieldTransform<'_>,
+) -> Result<(DataType, bool)> {
+    let rest = path.get(1..).unwrap_or_default();
+    if !rest.is_empty() {
+        return Ok((transform_data_type(data_type, rest, edit)?, nullable));
+    }
+    match edit(&StructField::new(name, data_type.clone(), nullable))? {
+        Some(out) if out.metadata.is_empty() => Ok((out.data_type, out.nullable)),
+        Some(out) => Err(Error::invalid(format!(
+            "the {name}s of a {} cannot have `{}`, only columns and fields can; set it for the column",
+            if name == "element" { "list" } else { "map" },
+            shown(out.metadata.keys().next().map_or("", String::as_str))
+        ))),
+        None => Err(Error::invalid(format!("an {name} cannot be dropped"))),
+    }
 }
 
 /// Whether a path is that of a column or of a part of it, compared case-insensitively.

@@ -145,6 +145,108 @@ def test_types_widen(tmp_path):
     assert sorted(row["i"] for row in rows(table)) == [1, 2**40]
 
 
+def test_elements_keys_and_values_widen(tmp_path):
+    data = pa.table(
+        {
+            "l": pa.array([[1]], pa.list_(pa.int32())),
+            "m": pa.array([[(1, [2])]], pa.map_(pa.int16(), pa.list_(pa.int8()))),
+        }
+    )
+    write_deltalake(tmp_path, data, configuration={"delta.enableTypeWidening": "true"})
+    table = DeltaTable(tmp_path)
+    for column, kind in (("l.element", "long"), ("m.key", "integer"), ("m.value.element", "short")):
+        table.alter.set_column_type(column, kind)
+    changes = [json.loads(field.to_json())["metadata"]["delta.typeChanges"] for field in table.schema().fields]
+    assert changes == [
+        [{"fromType": "integer", "toType": "long", "fieldPath": "element"}],
+        [
+            {"fromType": "short", "toType": "integer", "fieldPath": "key"},
+            {"fromType": "byte", "toType": "short", "fieldPath": "value.element"},
+        ],
+    ]
+    wide = pa.table(
+        {"l": [[1 << 40]], "m": pa.array([[(1 << 20, [1 << 10])]], pa.map_(pa.int32(), pa.list_(pa.int16())))}
+    )
+    write_deltalake(table, wide, mode="append")
+    assert rows(table) == [{"l": [1 << 40], "m": [(1 << 20, [1 << 10])]}, {"l": [1], "m": [(1, [2])]}]
+    table.alter.drop_column_not_null("l.element")
+    for change, text in (
+        (lambda: table.alter.set_column_type("l.element", "string"), "the type long cannot become string"),
+        (lambda: table.alter.set_column_metadata("l.element", {"comment": "c"}), "elements of a list cannot have"),
+        (lambda: table.alter.move_column("l.element"), "only columns and fields of structs have a place"),
+        (lambda: table.alter.drop_column_not_null("m.key"), "the keys of a map are never null"),
+        (lambda: table.alter.set_column_type("l.item", "string"), "no column `l.item`"),
+    ):
+        with pytest.raises(InvalidArgumentError, match=text):
+            change()
+
+
+def test_columns_are_replaced(mapped):
+    fields = [
+        Field("s", StructType([Field("y", "string", metadata={"comment": "c"})])),
+        Field("P", "string"),
+        Field("id", "long", metadata={"comment": "key", "other": 1}),
+    ]
+    before = {field.name: field.metadata for field in mapped.schema().fields}
+    mapped.alter.replace_columns(fields)
+    assert names(mapped) == ["s", "p", "id"]
+    assert [field.name for field in mapped.schema().fields[0].type.fields] == ["y"]
+    assert mapped.schema().fields[2].metadata == before["id"] | {"comment": "key"}
+    assert rows(mapped) == sorted(
+        [
+            {"s": {"y": "a"}, "p": "u", "id": 1},
+            {"s": None, "p": "v", "id": 2},
+            {"s": {"y": None}, "p": "u", "id": None},
+        ],
+        key=repr,
+    )
+    assert info(mapped)["operation"] == "REPLACE COLUMNS"
+    mapped.alter.replace_columns(Schema([*fields, Field("n", "date")]))
+    assert names(mapped) == ["s", "p", "id", "n"]
+    mapped.alter.replace_columns(fields)
+    assert names(mapped) == ["s", "p", "id"]
+    version = mapped.version()
+    for given, text in (
+        (fields[2:], "`p`.*partitioning uses it"),
+        ([*fields[:2], Field("key", "long")], "drop `id` and add `key`"),
+        ([*fields[:2], Field("id", "string")], "change the type of `id` from long to string"),
+        ([*fields, Field("v", "long", metadata={"delta.generationExpression": "1"})], "cannot be a generated column"),
+        ([*fields, Field("S", "long")], "the field name `S` occurs twice"),
+        ([], "at least one column"),
+    ):
+        with pytest.raises(InvalidArgumentError, match=text):
+            mapped.alter.replace_columns(given)
+    assert mapped.version() == version
+
+
+def test_dropped_columns_need_mapping_where_columns_are_replaced(table):
+    with pytest.raises(InvalidArgumentError, match="cannot drop `s` where the table does not map columns"):
+        table.alter.replace_columns([Field("id", "long"), Field("p", "string")])
+    assert table.version() == 0
+
+
+def test_strings_get_longer(tmp_path):
+    length = "__CHAR_VARCHAR_TYPE_STRING"
+    schema = Schema(
+        [Field("v", "string", metadata={length: "varchar(2)"}), Field("c", "string", metadata={length: "char(3)"})]
+    )
+    table = DeltaTable.create(tmp_path, schema)
+    table.alter.set_column_type("v", "string", length="varchar(4)")
+    write_deltalake(table, pa.table({"v": ["abcd"], "c": ["abc"]}), mode="append")
+    for column, kind, text in (
+        ("v", "varchar(3)", r"varchar\(4\) cannot become varchar\(3\): existing values may be longer"),
+        ("v", "char(4)", r"cannot become char\(4\)"),
+        ("c", "varchar(2)", r"char\(3\) cannot become varchar\(2\)"),
+        ("v", "nonsense", "cannot become nonsense"),
+    ):
+        with pytest.raises(InvalidArgumentError, match=text):
+            table.alter.set_column_type(column, "string", length=kind)
+    table.alter.set_column_type("v", "string")
+    assert table.schema().fields[0].metadata == {}
+    with pytest.raises(InvalidArgumentError, match="string cannot become varchar"):
+        table.alter.set_column_type("v", "string", length="varchar(9)")
+
+
 def test_not_null_comes_and_goes(table):
     with pytest.raises(ConstraintViolatedError, match="the column `id` is null in a row that is there"):
         table.alter.set_column_not_null("id")

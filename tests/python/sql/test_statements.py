@@ -780,7 +780,7 @@ class TestAlter:
         said = table.history(1)[0]
         assert said["operation"] == "CHANGE COLUMNS"
         first, _, last = json.loads(said["operationParameters"]["columns"])
-        assert first["column"]["name"] == "id"
+        assert first["name"] == "id"
         assert last["position"] == "FIRST"
         sql("ALTER TABLE t CHANGE amount COMMENT 'money', id AFTER name", t=table)
         assert [field.name for field in table.schema().fields] == ["amount", "name", "id"]
@@ -793,6 +793,43 @@ class TestAlter:
             with pytest.raises(InvalidArgumentError, match=message):
                 sql(f"ALTER TABLE t ALTER COLUMN {wrong}", t=table)
         assert table.version() == 6
+
+    def test_change_column_changes_a_column_in_one_commit(self, tmp_path):
+        place = f"delta.`{tmp_path}`"
+        sql(
+            f"CREATE TABLE {place} (a INT, comment STRUCT<x: INT, y: INT>, l ARRAY<STRUCT<q: INT, r: INT>>) "
+            "TBLPROPERTIES ('delta.enableTypeWidening' = 'true')"
+        )
+        for text, position in (
+            ("a A BIGINT COMMENT 'wide' AFTER comment", "AFTER comment"),
+            ("comment.y y BIGINT COMMENT 'y' FIRST", "FIRST"),
+            ("l.element.r r BIGINT COMMENT 'r' FIRST", "FIRST"),
+            ("comment comment STRUCT<y: BIGINT, x: INT> COMMENT 'struct'", None),
+            ("comment COMMENT 'of Spark'", None),
+        ):
+            sql(f"ALTER TABLE {place} CHANGE COLUMN {text}")
+            said = DeltaTable(tmp_path).history(1)[0]
+            assert (said["operation"], said["operationParameters"].get("position")) == ("CHANGE COLUMN", position), text
+            assert json.loads(said["operationParameters"]["column"])["name"] == text.partition(" ")[0]
+        schema = DeltaTable(tmp_path).schema()
+        assert [(field.name, field.metadata.get("comment")) for field in schema.fields] == [
+            ("comment", "of Spark"),
+            ("a", "wide"),
+            ("l", None),
+        ]
+        found = [(field.name, str(field.type)) for field in schema.fields[0].type.fields]
+        assert [name for name, _ in found] == ["y", "x"]
+        assert [field.name for field in schema.fields[2].type.element_type.fields] == ["r", "q"]
+        for wrong, message in (
+            ("a b BIGINT", "CHANGE COLUMN does not rename a column.*RENAME COLUMN a TO b"),
+            ("a a STRING COMMENT 'x'", "long cannot become string"),
+            ("comment comment STRUCT<y: BIGINT> COMMENT 'x'", "as a whole; change its fields"),
+            ("a a BIGINT AFTER nope", "no `nope`"),
+            ("a a", "expected a type"),
+        ):
+            with pytest.raises(InvalidArgumentError, match=message):
+                sql(f"ALTER TABLE {place} CHANGE COLUMN {wrong}")
+        assert DeltaTable(tmp_path).version() == 5
 
     def test_several_types_in_one_commit(self, tmp_path):
         place = f"delta.`{tmp_path}`"
@@ -900,7 +937,9 @@ class TestAlter:
         ("text", "message"),
         [
             ("ALTER TABLE t RENAME TO u", "RENAME TO"),
-            ("ALTER TABLE t REPLACE COLUMNS (a INT)", "REPLACE COLUMNS"),
+            ("ALTER TABLE t REPLACE COLUMNS (id BIGINT NOT NULL)", "NOT NULL in REPLACE COLUMNS"),
+            ("ALTER TABLE t REPLACE COLUMNS (id BIGINT AFTER a)", "AFTER in REPLACE COLUMNS"),
+            ("ALTER TABLE t CHANGE COLUMN id id BIGINT NOT NULL", "NOT NULL in CHANGE COLUMN"),
             ("ALTER TABLE t DROP PARTITION (p = 1)", "DROP PARTITION"),
             ("ALTER TABLE t ADD CONSTRAINT k PRIMARY KEY (id)", "other than CHECK"),
         ],

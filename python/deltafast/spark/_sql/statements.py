@@ -61,7 +61,7 @@ _OWN: Final = re.compile(
 _QUERY: Final = re.compile(r"(?i)[\s(]*(SELECT|WITH|FROM|VALUES|TABLE)\b")
 _EXTERNAL: Final = re.compile(r"(?is)^\s*CREATE\s+EXTERNAL\s+TABLE\b(?=.*\bLOCATION\b)")
 _CHANGED: Final = re.compile(
-    r"(?is)\s*(?:UPDATE|DELETE\s+FROM)\s+((?:\w+|`(?:[^`]|``)+`)(?:\.(?:\w+|`(?:[^`]|``)+`))*)(?=.*\(\s*(?:SELECT|WITH)\b)"
+    r"(?is)\s*(?:UPDATE|DELETE\s+FROM|MERGE\s+(?:WITH\s+SCHEMA\s+EVOLUTION\s+)?INTO)\s+((?:\w+|`(?:[^`]|``)+`)(?:\.(?:\w+|`(?:[^`]|``)+`))*)(?=.*\(\s*(?:SELECT|WITH)\b)"
 )
 _INSERTS: Final = re.compile(r"(?is)(?:\s|--[^\r\n]*|/\*.*?\*/)*(?:FROM|WITH)\b.*\bINSERT\b")
 _EXPLAIN: Final = re.compile(

@@ -1,4 +1,4 @@
-"""Subqueries in UPDATE and DELETE: scalar ones in the values of an UPDATE, as in delta-spark."""
+"""Subqueries in UPDATE, DELETE and MERGE: scalar ones in the values of UPDATE and MERGE, as in delta-spark."""
 
 from __future__ import annotations
 
@@ -19,12 +19,39 @@ if TYPE_CHECKING:
 __all__ = ["with_values"]
 
 _PIECE: Final = re.compile(
-    rf"{OPAQUE}|(?P<query>\((?=\s*(?:SELECT|WITH)\b))|(?P<where>\bWHERE\b)", re.DOTALL | re.IGNORECASE
+    rf"{OPAQUE}|(?P<query>\((?=\s*(?:SELECT|WITH)\b))|(?<![.\w])(?P<word>WHERE|ON|WHEN|THEN|CASE|END)\b",
+    re.DOTALL | re.IGNORECASE,
 )
 
 
+class _Part:
+    """The part of a statement that is being read: the source of a MERGE, a condition, or values."""
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+        self.is_source = kind == "MERGE"
+        self.is_condition = False
+        self._cases = 0
+
+    @property
+    def hint(self) -> str:
+        """What to do instead."""
+        return "join the query with the source" if self.kind == "MERGE" else "use MERGE"
+
+    def read(self, word: str) -> None:
+        """Continue after a keyword."""
+        if self.kind != "MERGE":
+            self.is_condition |= word == "WHERE"
+        elif word == "ON":
+            self.is_source, self.is_condition = False, True
+        elif word in ("CASE", "END"):
+            self._cases = max(self._cases + (1 if word == "CASE" else -1), 0)
+        elif word in ("WHEN", "THEN") and not self._cases:
+            self.is_condition = word == "WHEN"
+
+
 def with_values(text: str, tables: SparkTables, reader: type[Reader]) -> str:
-    """Replace the subqueries of an UPDATE or DELETE by their values.
+    """Replace the subqueries of an UPDATE, DELETE or MERGE by their values; the source of a MERGE stays.
 
     Args:
         text: The statement.
@@ -34,18 +61,21 @@ def with_values(text: str, tables: SparkTables, reader: type[Reader]) -> str:
     Raises:
         InvalidArgumentError: A condition has a subquery, or a subquery for a value does not return a single value.
     """
-    found, done, is_condition = list[str](), 0, False
+    found, done, part = list[str](), 0, _Part(text.split(maxsplit=1)[0].upper())
     while (piece := _PIECE.search(text, done)) is not None:
         found.append(text[done : piece.end()])
         done = piece.end()
-        is_condition |= piece["where"] is not None
+        if piece["word"] is not None:
+            part.read(piece["word"].upper())
         if piece["query"] is None:
             continue
-        if is_condition:
-            kind = text.split(maxsplit=1)[0].upper()
-            message = f"subqueries are not supported in the condition of {kind}: use MERGE"
+        if part.is_condition:
+            message = f"subqueries are not supported in the condition of {part.kind}: {part.hint}"
             raise InvalidArgumentError(message)
         query, done = read_query(text, piece.end(), reader(text, tables.zone).timestamp_at, nested=True, spark=True)
+        if part.is_source:
+            found.append(text[piece.end() : done])
+            continue
         frame = frame_of(tables.session, query, tables)
         kinds = [field.dataType.simpleString() for field in frame.schema]
         is_timestamp = kinds in (["timestamp"], ["timestamp_ntz"])
@@ -57,7 +87,7 @@ def with_values(text: str, tables: SparkTables, reader: type[Reader]) -> str:
             raise InvalidArgumentError(message)
         value = spelled(rows[0][0] if rows else None)
         if value is None:
-            message = f"({query.text}) gives a {kinds[0]}: use MERGE for values of this type"
+            message = f"({query.text}) gives a {kinds[0]}: {part.hint} for values of this type"
             raise InvalidArgumentError(message)
         found.append(f"CAST({value} AS {kinds[0]})")
     return "".join(found) + text[done:]

@@ -8,6 +8,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 from pyspark.errors import AnalysisException
+from pyspark.sql import functions
 from pyspark.sql.types import IntegerType, StructField, StructType
 
 import deltafast.spark
@@ -131,6 +132,14 @@ def test_frames_and_parameters_of_statements(spark, tmp_path):
     for statement in ("DELETE FROM given", "UPDATE given SET id = 1"):
         with pytest.raises(AnalysisException, match="subqueries are not supported in the condition"):
             spark.sql(f"{statement} WHERE id IN (SELECT id FROM given)")
+    merge = "MERGE INTO given t USING (SELECT id FROM range(8, 10)) s ON t.id = s.id WHEN MATCHED"
+    spark.sql(
+        f"{merge} THEN UPDATE SET id = CASE WHEN t.id > 0 THEN (SELECT max(id) + 10 FROM given) END "
+        "WHEN NOT MATCHED THEN INSERT (id) VALUES ((SELECT min(id) - 5 FROM given))"
+    )
+    assert ids(spark.table("given")) == [-4, 1, 3, 7, 18]
+    with pytest.raises(AnalysisException, match="not supported in the condition of MERGE: join the query"):
+        spark.sql(f"{merge} AND t.id = (SELECT 8) THEN DELETE")
     assert not [table for table in spark.catalog.listTables() if table.name.startswith("_pyspark")]
 
 
@@ -257,10 +266,20 @@ def test_alter_table(spark, tmp_path):
     spark.sql("ALTER TABLE moving ALTER COLUMN b DROP NOT NULL")
     spark.sql("ALTER TABLE moving ADD COLUMNS (x LONG)")
     assert spark.table("moving").schema.simpleString() == "struct<b:string,a:bigint,x:bigint>"
+    spark.sql("ALTER TABLE moving REPLACE COLUMNS (b STRING, a LONG COMMENT 'first', x LONG, l ARRAY<STRUCT<y: INT>>)")
+    spark.sql("ALTER TABLE moving ADD COLUMN l.element.z INT FIRST")
+    spark.sql("ALTER TABLE moving CHANGE COLUMN l.element.z z INT COMMENT 'last' AFTER y")
+    schema = spark.table("moving").schema
+    assert schema.simpleString() == "struct<b:string,a:bigint,x:bigint,l:array<struct<y:int,z:int>>>"
+    assert schema["a"].metadata == {"comment": "first"}
+    with pytest.raises(AnalysisException, match="REPLACE COLUMNS cannot drop `l`"):
+        spark.sql("ALTER TABLE moving REPLACE COLUMNS (b STRING, a LONG, x LONG)")
     spark.sql("ALTER TABLE moving SET TBLPROPERTIES ('k' = 'v')")
     known = {row.key: row.value for row in spark.sql("SHOW TBLPROPERTIES moving").collect()}
     assert known == {"k": "v", "delta.minReaderVersion": "1", "delta.minWriterVersion": "2"}
-    spark.sql("INSERT INTO moving VALUES ('z', 1, 2)")
+    spark.sql("INSERT INTO moving VALUES ('z', 1, 2, NULL)")
+    spark.sql("ALTER TABLE moving SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name')")
+    spark.sql("ALTER TABLE moving REPLACE COLUMNS (b STRING, a LONG, x LONG)")
     spark.sql("ALTER TABLE moving RENAME TO moved")
     assert spark.sql("SELECT * FROM moved").collect() == [("z", 1, 2)]
     assert not spark.catalog.tableExists("moving")
@@ -269,6 +288,38 @@ def test_alter_table(spark, tmp_path):
     spark.sql(f"ALTER TABLE moved SET LOCATION '{elsewhere}'")
     assert spark.sql("SELECT * FROM moved").collect() == [("y", 3, 4)]
     spark.sql("DROP TABLE moved")
+
+
+@pytest.mark.parametrize("engine", ["driver", "jobs"])
+def test_merge_adds_columns_that_a_clause_names(spark, tmp_path, engine):
+    from delta.tables import DeltaTable as Table
+
+    place = str(tmp_path / "t")
+    spark.sql("SELECT 1L id, named_struct('a', 1, 'b', 2) s").write.format("delta").save(place)
+    source = "SELECT id, id + 1 fresh, named_struct('a', 7, 'c', 8) s, 'x' other FROM range(1, 3)"
+    spark.conf.set("spark.deltafast.engine", engine)
+    try:
+        spark.sql(
+            f"MERGE WITH SCHEMA EVOLUTION INTO delta.`{place}` t USING ({source}) src ON t.id = src.id "
+            "WHEN MATCHED THEN UPDATE SET s = src.s, fresh = src.fresh "
+            "WHEN NOT MATCHED THEN INSERT (id, fresh) VALUES (src.id, src.fresh)"
+        )
+        frame = spark.read.format("delta").load(place)
+        assert frame.schema.simpleString() == "struct<id:bigint,s:struct<a:int,b:int,c:int>,fresh:bigint>"
+        assert sorted(frame.collect()) == [(1, (7, None, 8), 2), (2, None, 3)]
+        rows = spark.sql(source).alias("src")
+        merge = Table.forPath(spark, place).alias("t").merge(rows, "t.id = src.id")
+        with pytest.raises(AnalysisException, match="no column `other`"):
+            merge.whenMatchedUpdate(set={"other": "src.other"}).execute()
+        merge = Table.forPath(spark, place).alias("t").merge(rows, "t.id = src.id")
+        merge = merge.withSchemaEvolution().whenMatchedUpdate(
+            set={"other": functions.col("src.other"), "s.b": "src.s.c"}
+        )
+        merge.whenNotMatchedInsert(values={"id": "src.id", "other": "src.other"}).execute()
+        frame = spark.read.format("delta").load(place)
+        assert sorted(frame.collect()) == [(1, (7, 8, 8), 2, "x"), (2, (None, 8, None), 3, "x")]
+    finally:
+        spark.conf.unset("spark.deltafast.engine")
 
 
 def test_schema_evolution_and_row_tracking(spark):
