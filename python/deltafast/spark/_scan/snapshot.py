@@ -101,7 +101,8 @@ class Version:
         metadata = table.metadata()
         schema = json.loads(self.snapshot.metadata()["schemaString"])
         protocol = table.protocol()
-        features = {*(protocol.reader_features or ()), *(protocol.writer_features or ())}
+        #: The features that its protocol lists.
+        self.features = features = {*(protocol.reader_features or ()), *(protocol.writer_features or ())}
         self.mapping = mapping_mode(protocol.min_reader_version, features, metadata.configuration)
         self.columns = Columns(schema, metadata.partition_columns, is_mapped=self.mapping != "none")
         self.properties = metadata.configuration

@@ -313,7 +313,7 @@ def _by_executors(
     by_core = writer == "arrow"
     most = max(int(given.get("maxrecordsperfile") or 0), 0)
     codec = given.get("compression")
-    of_spark = codec or properties.get("delta.parquet.compression.codec")
+    format_options = of_format(properties, target["protocol"].get("writerFeatures") or (), codec)
     folder, changes = f"spark-{uuid.uuid4()}", f"_change_data/spark-{uuid.uuid4()}" if writes_change_data else None
     written: list[WrittenFiles] = []
     with _left_clean(plan, place, [name for name in (folder, changes) if name]) as left:
@@ -338,11 +338,10 @@ def _by_executors(
             else:
                 rows, partition = physical(rows, columns, functions)
                 options = {"maxRecordsPerFile": str(most)} if "maxrecordsperfile" in given else {}
-                options |= of_format(properties)
-                write_folder(session, rows, partition, place, folder, of_spark, options)
+                write_folder(session, rows, partition, place, folder, format_options | options)
                 new = (folder, rows.schema)
         if changes is not None and tree is not None and target["version"] is not None:
-            write_change_data(session, place, target["version"], tree, columns, new, changes, of_spark)
+            write_change_data(session, place, target["version"], tree, columns, new, changes, format_options)
         left.clear()
         if by_core:
             return plan.run_written(constraints, written, changes).version
