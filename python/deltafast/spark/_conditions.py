@@ -217,6 +217,18 @@ _RULES: Final = (
         "CHECK constraint {1} ({2}) violated by row with values",
     ),
     _rule(
+        r".*\bthe length of (?:.+?) is limited by its type (.+), the string in row",
+        "DELTA_EXCEED_CHAR_VARCHAR_LIMIT",
+        "22001",
+        "Value exceeds char/varchar type length limitation ({1})",
+    ),
+    _rule(
+        r"the rows break length of (?:.+?): (.+)",
+        "DELTA_EXCEED_CHAR_VARCHAR_LIMIT",
+        "22001",
+        "Value exceeds char/varchar type length limitation. Failed check: {1}",
+    ),
+    _rule(
         r".*\bthe column `(.+?)` is NOT NULL",
         "DELTA_NOT_NULL_CONSTRAINT_VIOLATED",
         "23502",
