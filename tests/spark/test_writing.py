@@ -309,7 +309,7 @@ def test_lengths_of_strings_are_limited_at_any_depth(reference, spark, tmp_path)
         for writer in ("jvm", "arrow"):
             with pytest.raises(ConstraintViolatedError, match=f"length of {column}"):
                 deltafast.spark.write(wrong, folder, "append", writer=writer)
-        with pytest.raises(Exception, match="DELTA_EXCEED_CHAR_VARCHAR_LIMIT|DATA_SOURCE_EXTERNAL_ERROR"):
+        with pytest.raises(Exception, match=r"DELTA_EXCEED_CHAR_VARCHAR_LIMIT|DATA_SOURCE_EXTERNAL_ERROR"):
             wrong.write.format("delta").mode("append").save(folder)
         with pytest.raises(ConstraintViolatedError, match=f"length of {column}"):
             jobs.update(spark, table, {column: value.rsplit(" ", 1)[0]}, "id = 2")

@@ -166,8 +166,9 @@ class Binder:
 
     def mismatch(self, what: str, kinds: Sequence[DataType], pos: int | None) -> NoReturn:
         """Refuse argument types that Spark refuses as well."""
-        if any(_collated(k) for k in kinds):
-            self._no_collation(pos)
+        for kind in kinds:
+            if (collation := _collation(kind)) is not None:
+                self._no_collation(None, collation, pos)
         names = " and ".join(sql_name(k) for k in kinds)
         self.wrong(f"{what} does not take {names}", pos, "cast one side to the type that is meant")
 
@@ -251,8 +252,7 @@ class Binder:
         source = node.type
         if source == to:
             return node
-        if _collated(source):
-            self._no_collation(pos)
+        self._refuse_collations([node], pos)
         if isinstance(node, Lit) and node.value is None:
             return Lit(None, to)
         if not coercion.can_cast(source, to, self.mode):
@@ -302,13 +302,19 @@ class Binder:
 
     def emit(self, f: str, args: Sequence[Node], kind: DataType, pos: int | None = None) -> Call:
         """Return a call; strings with a collation other than byte order are refused if the function reads them."""
-        if f not in _COLLATED_OK and any(_collated(a.type) for a in args):
-            self._no_collation(pos)
+        if f not in _COLLATED_OK:
+            self._refuse_collations(args, pos)
         return Call(f, tuple(args), kind)
 
-    def _no_collation(self, pos: int | None) -> NoReturn:
-        hint = "cast the column to STRING to compare it by bytes"
-        self.refuse("a column with a collation cannot be used in expressions yet", pos, hint)
+    def _refuse_collations(self, nodes: Sequence[Node], pos: int | None) -> None:
+        for node in nodes:
+            if (collation := _collation(node.type)) is not None:
+                self._no_collation(node, collation, pos)
+
+    def _no_collation(self, node: Node | None, collation: str, pos: int | None) -> NoReturn:
+        column = f"the column `{'.'.join(node.path)}`" if isinstance(node, Col) else "a value"
+        what = f"{column} has the collation {collation}, by which deltafast cannot compare strings"
+        self.refuse(what, pos, "leave the column out of the expression")
 
     # --- logic
 
@@ -342,6 +348,7 @@ class Binder:
             return call("not", self.compare("=", left, right, pos))
         kind = self._comparison_type(left, right)
         if kind is None:
+            self._refuse_collations([left, right], pos)
             self.mismatch(f"the comparison {op}", [left.type, right.type], pos)
         if kind == VOID:
             return Lit(value=True, type=BOOLEAN) if op == "<=>" else Lit(None, BOOLEAN)
@@ -380,6 +387,7 @@ class Binder:
         """`IN`: an internal call that `simplify` turns into an `In` node or a chain of comparisons."""
         kind = coercion.common([value.type, *(i.type for i in items)], ansi=self.ansi)
         if kind is None:
+            self._refuse_collations([value, *items], pos)
             self.mismatch("IN", list(dict.fromkeys([value.type, *(i.type for i in items)])), pos)
         if kind == VOID:
             return Lit(None, BOOLEAN)
@@ -686,18 +694,19 @@ def _decimal_of(node: Node) -> Decimal:
     return coercion.decimal_for(node.type)
 
 
-def _collated(t: DataType) -> bool:
+def _collation(t: DataType) -> str | None:
+    """Return the first collation of a type other than byte order."""
     match t:
         case types.Atomic(collation=c):
-            return c is not None
+            return c
         case Array(element=e):
-            return _collated(e)
+            return _collation(e)
         case Map(key=k, value=v):
-            return _collated(k) or _collated(v)
+            return _collation(k) or _collation(v)
         case Struct(fields=fields):
-            return any(_collated(f.type) for f in fields)
+            return next((c for f in fields if (c := _collation(f.type)) is not None), None)
         case _:
-            return False
+            return None
 
 
 _FIXED: Final[dict[str, DataType]] = {

@@ -234,6 +234,12 @@ _RULES: Final = (
         "23502",
         "NOT NULL constraint violated for column: {1}",
     ),
+    _rule(
+        r"the column `(.+?)` has the collation (\S+): deltafast creates",
+        "DELTA_UNSUPPORTED_DATA_TYPES",
+        "0AKDC",
+        "Found columns using unsupported data types: [{1}: StringType({2})]",
+    ),
     _rule(r"Found invalid character\(s\) among", "DELTA_INVALID_CHARACTERS_IN_COLUMN_NAMES", "42K05"),
     _rule(
         r"the data has the column `(.+?)` twice",
