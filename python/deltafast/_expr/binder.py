@@ -354,7 +354,7 @@ class Binder:
             return Lit(value=True, type=BOOLEAN) if op == "<=>" else Lit(None, BOOLEAN)
         self._comparable(kind, pos)
         if kind == STRING:
-            left, right = self._pad_char(left, right), self._pad_char(right, left)
+            left, right = self._pad_chars([left, right])
         if BOOLEAN in (left.type, right.type) and is_numeric(kind) and op not in ("=", "<=>"):
             self.mismatch(f"the comparison {op}", [left.type, right.type], pos)
         return self.emit(op, [self.cast(left, kind, pos), self.cast(right, kind, pos)], BOOLEAN, pos)
@@ -371,17 +371,22 @@ class Binder:
             return coercion.wider_decimal(_decimal_of(left), b)
         return coercion.comparison_type(a, b, ansi=self.ansi)
 
-    def _pad_char(self, node: Node, other: Node) -> Node:
-        """Pad the other side: CHAR(n) is stored padded with blanks, and Spark pads its comparisons."""
-        length = self._chars.get(other.path) if isinstance(other, Col) else None
-        if length is None:
-            return node
-        if isinstance(node, Lit) and isinstance(node.value, str):
-            return Lit(node.value.ljust(length), STRING)
-        own = self._chars.get(node.path) if isinstance(node, Col) else None
-        if own is not None and own < length:
-            return Call("rpad", (node, Lit(length, INTEGER), Lit(" ", STRING)), STRING)
-        return node
+    def _pad_chars(self, nodes: Sequence[Node]) -> list[Node]:
+        """Pad compared strings as Spark does if one is a CHAR(n), which only some writers store with its padding."""
+        chars = [self._chars.get(node.path, 0) if isinstance(node, Col) else 0 for node in nodes]
+        if not any(chars):
+            return list(nodes)
+        values = [len(node.value) for node in nodes if isinstance(node, Lit) and isinstance(node.value, str)]
+        length = max(*chars, *values)
+        out: list[Node] = []
+        for node, is_char in zip(nodes, chars, strict=True):
+            if is_char:
+                out.append(Call("rpad", (node, Lit(length, INTEGER), Lit(" ", STRING)), STRING))
+            elif isinstance(node, Lit) and isinstance(node.value, str):
+                out.append(Lit(node.value.ljust(length), STRING))
+            else:
+                out.append(node)
+        return out
 
     def membership(self, value: Node, items: Sequence[Node], pos: int | None) -> Node:
         """`IN`: an internal call that `simplify` turns into an `In` node or a chain of comparisons."""
@@ -394,7 +399,7 @@ class Binder:
         if not isinstance(kind, (types.Atomic, Decimal)) or kind == types.VARIANT:
             self.refuse(f"IN over values of type {sql_name(kind)} is not supported", pos, "compare their parts")
         if kind == STRING:
-            items = [self._pad_char(i, value) for i in items]
+            value, *items = self._pad_chars([value, *items])
         return self.emit("in", [self.cast(n, kind, pos) for n in (value, *items)], BOOLEAN, pos)
 
     def _like(self, node: Like) -> Node:

@@ -11,6 +11,7 @@ import re
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from deltafast.exceptions import DeltaProtocolError, InvalidArgumentError
+from deltafast.spark._scan.char_padding import DECLARED, char_lengths, padded
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -37,7 +38,7 @@ _WRONG_IN_NAMES = " ,;{}()\n\t="
 _PHYSICAL = "delta.columnMapping.physicalName"
 
 #: The keys of a field's metadata that readers see; the others are internal to the table.
-_SEEN = ("comment",)
+_SEEN = ("comment", DECLARED)
 
 
 #: The key of a field's metadata for the collations of its strings, by path: `name`, `name.element`, `name.key` ...
@@ -125,15 +126,38 @@ class Columns:
             for field in self.fields
         ]
 
-    def project(self) -> list[Any]:
-        """Return the table's columns as expressions over the physical ones."""
+    def project(self, *, pads: bool) -> list[Any]:
+        """Return the table's columns as expressions over the physical ones.
+
+        Args:
+            pads: Whether to pad the strings of CHAR(n): for frames of the user, not for rows that are written again.
+        """
         from pyspark.sql import functions
 
-        return [self._logical(functions.col(quoted(self.name(field))), field, functions) for field in self.fields]
+        return [
+            self._logical(functions.col(quoted(self.name(field))), field, functions, pads=pads) for field in self.fields
+        ]
 
-    def _logical(self, column: Any, field: dict[str, Any], functions: Any) -> Any:
+    @property
+    def has_chars(self) -> bool:
+        """Whether `padded` changes anything."""
+        return any(char_lengths(field) is not None for field in self.fields)
+
+    def padded(self) -> list[Any]:
+        """Return the table's columns as expressions over themselves, with the strings of CHAR(n) padded."""
+        from pyspark.sql import functions
+
+        columns = [(field, functions.col(quoted(field["name"]))) for field in self.fields]
+        return [
+            padded(column, field["type"], char_lengths(field), functions).alias(field["name"], metadata=_seen(field))
+            for field, column in columns
+        ]
+
+    def _logical(self, column: Any, field: dict[str, Any], functions: Any, *, pads: bool = False) -> Any:
         seen = _seen(field)
         named = self._renamed(column, field["type"], functions)
+        if pads:
+            named = padded(named, field["type"], char_lengths(field), functions)
         return named.alias(field["name"], metadata=seen) if seen else named.alias(field["name"])
 
     def _renamed(self, column: Any, of: Any, functions: Any) -> Any:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from deltafast._interop.record_batch_reader import RecordBatchReader
 from deltafast.spark._scan.executor_rows import arrow_schema
-from deltafast.spark._scan.physical_columns import field_of, plain_type, spark_schema
+from deltafast.spark._scan.physical_columns import field_of, plain_type, quoted, spark_schema
 from deltafast.spark._scan.read_tasks import cut
 from deltafast.spark._session.executor_package import shipped
 from deltafast.spark._session.session import quiet
@@ -90,7 +90,11 @@ def _mapped(version: Version, work: pa.Table, read: Callable[..., Any], fields: 
     if not len(work):
         return session.spark.createDataFrame([], schema)
     with quiet():
-        return session.frame(work).repartition(min(len(work), _TASKS)).mapInArrow(shipped(_cast(read, schema)), schema)
+        rows = session.frame(work).repartition(min(len(work), _TASKS)).mapInArrow(shipped(_cast(read, schema)), schema)
+    if not (version.columns.has_chars and session.pads_chars):
+        return rows
+    others = [quoted(field["name"]) for field in fields[len(version.columns.fields) :]]
+    return rows.select(*version.columns.padded(), *others)
 
 
 def _cast(read: Callable[..., Any], schema: Any) -> Callable[..., Any]:
