@@ -32,6 +32,11 @@ class Scene:
                 f"CREATE TABLE {name} (id BIGINT NOT NULL, even BOOLEAN GENERATED ALWAYS AS (id % 2 = 0)) USING delta "
                 f"LOCATION {where} TBLPROPERTIES ({properties})"
             )
+        self.spark.sql(
+            "CREATE TABLE limited (id BIGINT, v VARCHAR(3), s STRUCT<a: VARCHAR(3), b: CHAR(3)>, l ARRAY<VARCHAR(3)>, "
+            f"m MAP<VARCHAR(3), CHAR(3)>) USING delta LOCATION '{self.folder}/limited'"
+        )
+        self.spark.sql("INSERT INTO limited (id, s) SELECT 0L, named_struct('a', 'x', 'b', 'y')")
         self.spark.sql("INSERT INTO append_only (id) VALUES (1)")
         self.spark.sql(
             "CREATE TABLE nested (id INT, l ARRAY<INT>, m MAP<INT, INT>, s STRUCT<x: INT>, v VARCHAR(3), checked INT, "
@@ -109,6 +114,15 @@ PROGRAMS: Final = {
         ROW, "overwrite", replaceWhere="part = 1", partitionOverwriteMode="dynamic"
     ),
     "null where NOT NULL": lambda s: s.sql("INSERT INTO checked (id) VALUES (CAST(NULL AS BIGINT))"),
+    "string that is too long": lambda s: s.sql("INSERT INTO limited (id, v) SELECT id, 'abcd' FROM range(1)"),
+    "string in a struct that is too long": lambda s: s.sql(
+        "INSERT INTO limited (id, s) SELECT id, named_struct('a', 'abcd', 'b', 'ab') FROM range(1)"
+    ),
+    "string in a list that is too long": lambda s: s.sql(
+        "INSERT INTO limited (id, l) SELECT id, array('ab', 'abcd') FROM range(1)"
+    ),
+    "key that is too long": lambda s: s.sql("INSERT INTO limited (id, m) SELECT id, map('abcd', 'a') FROM range(1)"),
+    "UPDATE to a string that is too long": lambda s: s.sql("UPDATE limited SET s.b = 'abcd'"),
     "row that breaks a CHECK": lambda s: s.sql("INSERT INTO checked (id) VALUES (-1)"),
     "row that breaks a generated column": lambda s: s.save("SELECT 1L id, true even", path=f"{s.folder}/checked"),
     "space in a column's name": lambda s: s.save("SELECT 1 `a b`", path=f"{s.folder}/new"),

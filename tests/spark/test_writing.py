@@ -276,3 +276,46 @@ def test_small_files_are_packed_after_a_write(reference, spark, tmp_path):
         assert (table.version(), len(table.files()), table.count()) == (2, 1, 600)
         assert table.history(1)[0]["operation"] == "OPTIMIZE"
         assert table.history(1)[0]["operationParameters"]["auto"] in (True, "true")
+
+
+#: Too long strings, by the limited column.
+TOO_LONG = {
+    "v": "'abcd' v",
+    "s": "named_struct('a', 'abc', 'b', 'abcd') s",
+    "l": "array('ab', 'abcd') l",
+    "m": "map('abcd', 'a') m",
+    "n": "map('a', 'abcd') n",
+    "ls": "array(null, named_struct('x', map('a', array('abcd')))) ls",
+}
+
+
+def test_lengths_of_strings_are_limited_at_any_depth(reference, spark, tmp_path):
+    folder = str(tmp_path / "t")
+    name = f"delta.`{folder}`"
+    reference.sql(
+        f"create table {name} (id bigint, v varchar(3), s struct<a: varchar(3), b: char(3)>, l array<varchar(3)>, "
+        "m map<char(3), string>, n map<string, varchar(3)>, ls array<struct<x: map<string, array<char(3)>>>>) using delta"
+    )
+    fits = """
+        2L id, 'abc' v, named_struct('a', null, 'b', 'äöü') s, array('ab', null) l, map('a', 'abcd') m,
+        map('abcd', 'a') n, array(null, named_struct('x', map('abcd', array('abc', null)))) ls
+    """
+    for made in ("1L id", fits):
+        deltafast.spark.write(spark.sql(f"select {made}"), folder, "append")
+    table = DeltaTable(folder)
+    before = parquet_files(folder)
+    for column, value in TOO_LONG.items():
+        wrong = spark.sql(f"select 1L id, {value}")
+        for writer in ("jvm", "arrow"):
+            with pytest.raises(ConstraintViolatedError, match=f"length of {column}"):
+                deltafast.spark.write(wrong, folder, "append", writer=writer)
+        with pytest.raises(Exception, match=r"DELTA_EXCEED_CHAR_VARCHAR_LIMIT|DATA_SOURCE_EXTERNAL_ERROR"):
+            wrong.write.format("delta").mode("append").save(folder)
+        with pytest.raises(ConstraintViolatedError, match=f"length of {column}"):
+            jobs.update(spark, table, {column: value.rsplit(" ", 1)[0]}, "id = 2")
+    source = spark.sql(f"select 2L id, {TOO_LONG['s']}")
+    plan = table.merge(source.limit(0).toArrow(), "t.id = s.id", source_alias="s", target_alias="t")
+    with pytest.raises(ConstraintViolatedError, match="length of s"):
+        jobs.merge(spark, table, source, plan.when_matched_update({"s": "s.s"}))
+    assert {file for file in parquet_files(folder) if "spark-" in file} <= before
+    assert table.count() == 2

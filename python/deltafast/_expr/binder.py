@@ -166,8 +166,9 @@ class Binder:
 
     def mismatch(self, what: str, kinds: Sequence[DataType], pos: int | None) -> NoReturn:
         """Refuse argument types that Spark refuses as well."""
-        if any(_collated(k) for k in kinds):
-            self._no_collation(pos)
+        for kind in kinds:
+            if (collation := _collation(kind)) is not None:
+                self._no_collation(None, collation, pos)
         names = " and ".join(sql_name(k) for k in kinds)
         self.wrong(f"{what} does not take {names}", pos, "cast one side to the type that is meant")
 
@@ -251,8 +252,7 @@ class Binder:
         source = node.type
         if source == to:
             return node
-        if _collated(source):
-            self._no_collation(pos)
+        self._refuse_collations([node], pos)
         if isinstance(node, Lit) and node.value is None:
             return Lit(None, to)
         if not coercion.can_cast(source, to, self.mode):
@@ -302,13 +302,19 @@ class Binder:
 
     def emit(self, f: str, args: Sequence[Node], kind: DataType, pos: int | None = None) -> Call:
         """Return a call; strings with a collation other than byte order are refused if the function reads them."""
-        if f not in _COLLATED_OK and any(_collated(a.type) for a in args):
-            self._no_collation(pos)
+        if f not in _COLLATED_OK:
+            self._refuse_collations(args, pos)
         return Call(f, tuple(args), kind)
 
-    def _no_collation(self, pos: int | None) -> NoReturn:
-        hint = "cast the column to STRING to compare it by bytes"
-        self.refuse("a column with a collation cannot be used in expressions yet", pos, hint)
+    def _refuse_collations(self, nodes: Sequence[Node], pos: int | None) -> None:
+        for node in nodes:
+            if (collation := _collation(node.type)) is not None:
+                self._no_collation(node, collation, pos)
+
+    def _no_collation(self, node: Node | None, collation: str, pos: int | None) -> NoReturn:
+        column = f"the column `{'.'.join(node.path)}`" if isinstance(node, Col) else "a value"
+        what = f"{column} has the collation {collation}, by which deltafast cannot compare strings"
+        self.refuse(what, pos, "leave the column out of the expression")
 
     # --- logic
 
@@ -342,12 +348,13 @@ class Binder:
             return call("not", self.compare("=", left, right, pos))
         kind = self._comparison_type(left, right)
         if kind is None:
+            self._refuse_collations([left, right], pos)
             self.mismatch(f"the comparison {op}", [left.type, right.type], pos)
         if kind == VOID:
             return Lit(value=True, type=BOOLEAN) if op == "<=>" else Lit(None, BOOLEAN)
         self._comparable(kind, pos)
         if kind == STRING:
-            left, right = self._pad_char(left, right), self._pad_char(right, left)
+            left, right = self._pad_chars([left, right])
         if BOOLEAN in (left.type, right.type) and is_numeric(kind) and op not in ("=", "<=>"):
             self.mismatch(f"the comparison {op}", [left.type, right.type], pos)
         return self.emit(op, [self.cast(left, kind, pos), self.cast(right, kind, pos)], BOOLEAN, pos)
@@ -364,29 +371,35 @@ class Binder:
             return coercion.wider_decimal(_decimal_of(left), b)
         return coercion.comparison_type(a, b, ansi=self.ansi)
 
-    def _pad_char(self, node: Node, other: Node) -> Node:
-        """Pad the other side: CHAR(n) is stored padded with blanks, and Spark pads its comparisons."""
-        length = self._chars.get(other.path) if isinstance(other, Col) else None
-        if length is None:
-            return node
-        if isinstance(node, Lit) and isinstance(node.value, str):
-            return Lit(node.value.ljust(length), STRING)
-        own = self._chars.get(node.path) if isinstance(node, Col) else None
-        if own is not None and own < length:
-            return Call("rpad", (node, Lit(length, INTEGER), Lit(" ", STRING)), STRING)
-        return node
+    def _pad_chars(self, nodes: Sequence[Node]) -> list[Node]:
+        """Pad compared strings as Spark does if one is a CHAR(n), which only some writers store with its padding."""
+        chars = [self._chars.get(node.path, 0) if isinstance(node, Col) else 0 for node in nodes]
+        if not any(chars):
+            return list(nodes)
+        values = [len(node.value) for node in nodes if isinstance(node, Lit) and isinstance(node.value, str)]
+        length = max(*chars, *values)
+        out: list[Node] = []
+        for node, is_char in zip(nodes, chars, strict=True):
+            if is_char:
+                out.append(Call("rpad", (node, Lit(length, INTEGER), Lit(" ", STRING)), STRING))
+            elif isinstance(node, Lit) and isinstance(node.value, str):
+                out.append(Lit(node.value.ljust(length), STRING))
+            else:
+                out.append(node)
+        return out
 
     def membership(self, value: Node, items: Sequence[Node], pos: int | None) -> Node:
         """`IN`: an internal call that `simplify` turns into an `In` node or a chain of comparisons."""
         kind = coercion.common([value.type, *(i.type for i in items)], ansi=self.ansi)
         if kind is None:
+            self._refuse_collations([value, *items], pos)
             self.mismatch("IN", list(dict.fromkeys([value.type, *(i.type for i in items)])), pos)
         if kind == VOID:
             return Lit(None, BOOLEAN)
         if not isinstance(kind, (types.Atomic, Decimal)) or kind == types.VARIANT:
             self.refuse(f"IN over values of type {sql_name(kind)} is not supported", pos, "compare their parts")
         if kind == STRING:
-            items = [self._pad_char(i, value) for i in items]
+            value, *items = self._pad_chars([value, *items])
         return self.emit("in", [self.cast(n, kind, pos) for n in (value, *items)], BOOLEAN, pos)
 
     def _like(self, node: Like) -> Node:
@@ -686,18 +699,19 @@ def _decimal_of(node: Node) -> Decimal:
     return coercion.decimal_for(node.type)
 
 
-def _collated(t: DataType) -> bool:
+def _collation(t: DataType) -> str | None:
+    """Return the first collation of a type other than byte order."""
     match t:
         case types.Atomic(collation=c):
-            return c is not None
+            return c
         case Array(element=e):
-            return _collated(e)
+            return _collation(e)
         case Map(key=k, value=v):
-            return _collated(k) or _collated(v)
+            return _collation(k) or _collation(v)
         case Struct(fields=fields):
-            return any(_collated(f.type) for f in fields)
+            return next((c for f in fields if (c := _collation(f.type)) is not None), None)
         case _:
-            return False
+            return None
 
 
 _FIXED: Final[dict[str, DataType]] = {

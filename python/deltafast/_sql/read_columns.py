@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, Final
 
 from deltafast._expr import types
@@ -34,6 +35,7 @@ _SIMPLE: Final = {
     "string": "string",
     "binary": "binary",
 }
+_SQL_NAMES: Final = {"byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint"}
 _LENGTHS: Final = {"varchar": "varchar", "char": "char", "character": "char"}
 #: The key of a column's metadata with the length of a VARCHAR or CHAR.
 LENGTH_KEY: Final = "__CHAR_VARCHAR_TYPE_STRING"
@@ -106,56 +108,104 @@ def _generated(reader: Reader, kind: DataType, metadata: dict[str, Any], pos: in
     metadata["delta.identity.allowExplicitInsert"] = by_default
 
 
-def read_type(reader: Reader, metadata: dict[str, Any] | None = None, depth: int = 0) -> DataType:  # noqa: PLR0911 - one line a type
-    """Read a type of Spark SQL; the length of a VARCHAR or CHAR is stored in the column's metadata."""
+def read_type(reader: Reader, metadata: dict[str, Any] | None = None) -> DataType:
+    """Read a type of Spark SQL; the lengths of VARCHAR and CHAR are stored in the column's metadata.
+
+    Args:
+        reader: The reader, at the type.
+        metadata: The metadata of the column; None where a type cannot have lengths.
+    """
+    kind, declared = _read_type(reader, 0, has_lengths=metadata is not None)
+    if metadata is not None and declared is not None:
+        metadata[LENGTH_KEY] = declared
+    return kind
+
+
+def _read_type(reader: Reader, depth: int, *, has_lengths: bool) -> tuple[DataType, str | None]:
+    """Read a type; return it and, if it contains lengths, the declared type, as Spark stores it."""
     token = reader.token
     word = token.text.lower()
     if token.kind != "name" or depth > types.MAX_TYPE_DEPTH:
         reader.fail("expected a type")
     reader.advance()
     if word in _SIMPLE:
-        return PrimitiveType(_SIMPLE[word])
+        return PrimitiveType(_SIMPLE[word]), None
     if word in ("decimal", "dec", "numeric"):
         found = read_decimal(reader, token)
-        return PrimitiveType(f"decimal({found.precision},{found.scale})")
+        return PrimitiveType(f"decimal({found.precision},{found.scale})"), None
     if word in _LENGTHS:
         lengths = read_numbers(reader)
-        if len(lengths) != 1 or metadata is None:
-            hint = "write VARCHAR(10); inside of other types use STRING"
-            raise reader.error(f"{word.upper()} needs a length, and a column of its own", token.pos, hint)
-        metadata[LENGTH_KEY] = f"{_LENGTHS[word]}({lengths[0]})"
-        return PrimitiveType("string")
+        if len(lengths) != 1 or not has_lengths:
+            hint = "write VARCHAR(10)" if has_lengths else "use STRING"
+            raise reader.error(f"{word.upper()} needs a length, and a column that is defined", token.pos, hint)
+        return PrimitiveType("string"), f"{_LENGTHS[word]}({lengths[0]})"
     if word == "variant":
-        return VariantType()
-    if word == "array":
-        reader.expect_op("<")
-        element = read_type(reader, None, depth + 1)
-        reader.expect_angle()
-        return ArrayType(element)
-    if word == "map":
-        reader.expect_op("<")
-        key = read_type(reader, None, depth + 1)
-        reader.expect_op(",")
-        value = read_type(reader, None, depth + 1)
-        reader.expect_angle()
-        return MapType(key, value)
-    if word == "struct":
-        return StructType(_fields(reader, depth))
+        return VariantType(), None
+    if word in ("array", "map", "struct"):
+        return _read_nested(reader, word, depth, has_lengths=has_lengths)
     reader.back()
     reader.absent(f"the type {token.text[:40].upper()}", "use one of Delta's types")
 
 
-def _fields(reader: Reader, depth: int) -> list[Field]:
+def _read_nested(reader: Reader, word: str, depth: int, *, has_lengths: bool) -> tuple[DataType, str | None]:
+    if word == "array":
+        reader.expect_op("<")
+        element, limit = _read_type(reader, depth + 1, has_lengths=has_lengths)
+        reader.expect_angle()
+        return ArrayType(element), None if limit is None else f"array<{limit}>"
+    if word == "map":
+        reader.expect_op("<")
+        key, key_limit = _read_type(reader, depth + 1, has_lengths=has_lengths)
+        reader.expect_op(",")
+        value, value_limit = _read_type(reader, depth + 1, has_lengths=has_lengths)
+        reader.expect_angle()
+        if key_limit is None and value_limit is None:
+            return MapType(key, value), None
+        return MapType(key, value), f"map<{key_limit or _sql_name(key)},{value_limit or _sql_name(value)}>"
+    fields, limits = _fields(reader, depth, has_lengths=has_lengths)
+    return StructType(fields), _declared_struct(fields, limits)
+
+
+def _fields(reader: Reader, depth: int, *, has_lengths: bool) -> tuple[list[Field], list[str | None]]:
     out: list[Field] = []
+    limits: list[str | None] = []
     reader.expect_op("<")
     while not reader.is_op(">", ">>", ">>>"):
         name = reader.name_part("a field")
         reader.accept_op(":")
-        kind = read_type(reader, None, depth + 1)
+        kind, limit = _read_type(reader, depth + 1, has_lengths=has_lengths)
         nullable = not reader.accept("NOT", "NULL")
         metadata = {"comment": reader.string_text()} if reader.accept("COMMENT") else {}
         out.append(Field(name, kind, nullable=nullable, metadata=metadata))
+        limits.append(limit)
         if not reader.accept_op(","):
             break
     reader.expect_angle()
-    return out
+    return out, limits
+
+
+def _declared_struct(fields: list[Field], limits: list[str | None]) -> str | None:
+    if not any(limits):
+        return None
+    pairs = zip(fields, limits, strict=True)
+    return f"struct<{','.join(f'{_quoted(field.name)}:{limit or _sql_name(field.type)}' for field, limit in pairs)}>"
+
+
+def _sql_name(kind: DataType) -> str:
+    """Return the name of a type without lengths, as Spark stores it."""
+    match kind:
+        case ArrayType():
+            return f"array<{_sql_name(kind.element_type)}>"
+        case MapType():
+            return f"map<{_sql_name(kind.key_type)},{_sql_name(kind.value_type)}>"
+        case StructType():
+            fields = ",".join(f"{_quoted(field.name)}:{_sql_name(field.type)}" for field in kind.fields)
+            return f"struct<{fields}>"
+        case PrimitiveType():
+            return _SQL_NAMES.get(kind.type, kind.type)
+        case _:
+            return "variant"
+
+
+def _quoted(name: str) -> str:
+    return name if re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII) else "`" + name.replace("`", "``") + "`"

@@ -217,10 +217,28 @@ _RULES: Final = (
         "CHECK constraint {1} ({2}) violated by row with values",
     ),
     _rule(
+        r".*\bthe length of (?:.+?) is limited by its type (.+), the string in row",
+        "DELTA_EXCEED_CHAR_VARCHAR_LIMIT",
+        "22001",
+        "Value exceeds char/varchar type length limitation ({1})",
+    ),
+    _rule(
+        r"the rows break length of (?:.+?): (.+)",
+        "DELTA_EXCEED_CHAR_VARCHAR_LIMIT",
+        "22001",
+        "Value exceeds char/varchar type length limitation. Failed check: {1}",
+    ),
+    _rule(
         r".*\bthe column `(.+?)` is NOT NULL",
         "DELTA_NOT_NULL_CONSTRAINT_VIOLATED",
         "23502",
         "NOT NULL constraint violated for column: {1}",
+    ),
+    _rule(
+        r"the column `(.+?)` has the collation (\S+): deltafast creates",
+        "DELTA_UNSUPPORTED_DATA_TYPES",
+        "0AKDC",
+        "Found columns using unsupported data types: [{1}: StringType({2})]",
     ),
     _rule(r"Found invalid character\(s\) among", "DELTA_INVALID_CHARACTERS_IN_COLUMN_NAMES", "42K05"),
     _rule(

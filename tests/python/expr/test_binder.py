@@ -214,19 +214,32 @@ def test_a_char_column_is_compared_with_its_padding():
     def bound(text):
         return to_spark_sql(bind_predicate(text, schema))
 
-    assert bound("c = 'ab'") == "(`c` = 'ab   ')"
-    assert bound("'ab' <= c") == "(`c` >= 'ab   ')"
-    assert bound("c in ('a', 'abcdef')") == "(`c` IN ('a    ', 'abcdef'))"
+    # Values are stored with or without the padding.
+    assert bound("c = 'ab'") == "(rpad(`c`, 5, ' ') = 'ab   ')"
+    assert bound("'ab' <= c") == "(rpad(`c`, 5, ' ') >= 'ab   ')"
+    assert bound("c in ('a', 'b')") == "(rpad(`c`, 5, ' ') IN ('a    ', 'b    '))"
+    assert bound("c in ('a', 'abcdef')") == "(rpad(`c`, 6, ' ') IN ('a     ', 'abcdef'))"
+    assert bound("c = 'abcdef'") == "(rpad(`c`, 6, ' ') = 'abcdef')"
     assert bound("v = 'ab'") == "(`v` = 'ab')"
-    assert bound("c = k") == "(`c` = rpad(`k`, 5, ' '))"
+    assert bound("c = k") == "(rpad(`c`, 5, ' ') = rpad(`k`, 5, ' '))"
+    assert bound("c = v") == "(rpad(`c`, 5, ' ') = `v`)"
 
 
 def test_a_collated_column_is_refused_where_its_text_would_be_read():
     schema = table(field("c", "string", __COLLATIONS={"c": "icu.UNICODE_CI"}), field("s", "string"))
-    with pytest.raises(UnsupportedExpressionError, match="collation"):
-        bind_predicate("c = 'a'", schema)
-    with pytest.raises(UnsupportedExpressionError, match="collation"):
-        bind_predicate("upper(c) = 'A'", schema)
+    for text in (
+        "c = 'a'",
+        "'a' <=> c",
+        "s = c",
+        "c in ('a', 'b')",
+        "upper(c) = 'A'",
+        "c like 'a%'",
+        "c || 'a' = 'ba'",
+    ):
+        with pytest.raises(
+            UnsupportedExpressionError, match=r"the column `c` has the collation icu\.UNICODE_CI, by which"
+        ):
+            bind_predicate(text, schema)
     assert to_spark_sql(bind_predicate("c is not null", schema)) == "(`c` IS NOT NULL)"
     binary = table(field("c", "string", __COLLATIONS={"c": "spark.UTF8_BINARY"}))
     assert to_spark_sql(bind_predicate("c = 'a'", binary)) == "(`c` = 'a')"

@@ -725,6 +725,27 @@ class TestCreate:
         assert clone.history(1)[0]["operation"] == "CLONE"
 
 
+@pytest.mark.parametrize(
+    ("kind", "declared"),
+    [
+        ("STRUCT<a: VARCHAR(3), b CHAR(2) COMMENT 'x', c: INT>", "struct<a:varchar(3),b:char(2),c:int>"),
+        ("ARRAY<CHARACTER(3)>", "array<char(3)>"),
+        ("MAP<STRING, VARCHAR(3)>", "map<string,varchar(3)>"),
+        ("MAP<CHAR(1), STRUCT<`a b`: BIGINT>>", "map<char(1),struct<`a b`:bigint>>"),
+        (
+            "ARRAY<STRUCT<x: ARRAY<VARCHAR(3)>, y: MAP<INT, DECIMAL(5, 2)>, z: ARRAY<VARIANT>>>",
+            "array<struct<x:array<varchar(3)>,y:map<int,decimal(5,2)>,z:array<variant>>>",
+        ),
+        ("STRUCT<a: STRING>", None),
+    ],
+)
+def test_lengths_inside_of_types_are_stored_with_the_column(tmp_path, kind, declared):
+    sql(f"CREATE TABLE delta.`{tmp_path}` (c {kind})")
+    (field,) = DeltaTable(tmp_path).schema().fields
+    assert field.metadata.get("__CHAR_VARCHAR_TYPE_STRING") == declared
+    assert "varchar" not in str(field.type)
+
+
 class TestAlter:
     def test_columns(self, table):
         sql("ALTER TABLE t SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name')", t=table)

@@ -58,7 +58,7 @@ def _scan(version: Version, first: int, last: int) -> Any:
             listing = _listing(version, files, has_column=has_column)
             rows = file_index.scan(version, listing, data)
             columns = [functions.col(quoted(name)) for name in (_TYPE, _VERSION, _TIME)]
-            frames.append(rows.select(*version.columns.project(), *columns))
+            frames.append(rows.select(*version.columns.project(pads=version.session.pads_chars), *columns))
     return frames[0] if len(frames) == 1 else frames[0].unionAll(frames[1])
 
 

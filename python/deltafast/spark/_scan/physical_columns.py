@@ -7,9 +7,11 @@ names.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+import re
+from typing import TYPE_CHECKING, Any, Final, cast
 
-from deltafast.exceptions import InvalidArgumentError
+from deltafast.exceptions import DeltaProtocolError, InvalidArgumentError
+from deltafast.spark._scan.char_padding import DECLARED, char_lengths, padded
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -26,6 +28,8 @@ __all__ = [
     "quoted",
     "spark_schema",
     "spark_type",
+    "string_collations",
+    "with_collations",
 ]
 
 #: Characters that Spark's Parquet writer accepts in no column name.
@@ -34,7 +38,14 @@ _WRONG_IN_NAMES = " ,;{}()\n\t="
 _PHYSICAL = "delta.columnMapping.physicalName"
 
 #: The keys of a field's metadata that readers see; the others are internal to the table.
-_SEEN = ("comment",)
+_SEEN = ("comment", DECLARED)
+
+
+#: The key of a field's metadata for the collations of its strings, by path: `name`, `name.element`, `name.key` ...
+_COLLATIONS: Final = "__COLLATIONS"
+_COLLATION: Final = re.compile(r"(?:spark|icu)\.(\w+)(?:\..*)?")
+#: A collated string within deltafast: a type that is equal only to strings of the same collation.
+_COLLATED: Final = "string collate "
 
 
 def field_of(name: str, of: Any, metadata: dict[str, Any] | None = None) -> dict[str, Any]:
@@ -55,13 +66,13 @@ class Columns:
     """The columns of a table.
 
     Args:
-        schema: The table's schema.
+        schema: The table's schema, as in the log.
         partition: Names of its partition columns.
         is_mapped: Whether files have physical names.
     """
 
     def __init__(self, schema: dict[str, Any], partition: list[str], *, is_mapped: bool) -> None:
-        self.fields: list[dict[str, Any]] = schema["fields"]
+        self.fields = [with_collations(field) for field in schema["fields"]]
         self.is_mapped = is_mapped
         self.partition = [next(f for f in self.fields if f["name"] == name) for name in partition]
         # Files never contain `void` columns.
@@ -115,15 +126,38 @@ class Columns:
             for field in self.fields
         ]
 
-    def project(self) -> list[Any]:
-        """Return the table's columns as expressions over the physical ones."""
+    def project(self, *, pads: bool) -> list[Any]:
+        """Return the table's columns as expressions over the physical ones.
+
+        Args:
+            pads: Whether to pad the strings of CHAR(n): for frames of the user, not for rows that are written again.
+        """
         from pyspark.sql import functions
 
-        return [self._logical(functions.col(quoted(self.name(field))), field, functions) for field in self.fields]
+        return [
+            self._logical(functions.col(quoted(self.name(field))), field, functions, pads=pads) for field in self.fields
+        ]
 
-    def _logical(self, column: Any, field: dict[str, Any], functions: Any) -> Any:
+    @property
+    def has_chars(self) -> bool:
+        """Whether `padded` changes anything."""
+        return any(char_lengths(field) is not None for field in self.fields)
+
+    def padded(self) -> list[Any]:
+        """Return the table's columns as expressions over themselves, with the strings of CHAR(n) padded."""
+        from pyspark.sql import functions
+
+        columns = [(field, functions.col(quoted(field["name"]))) for field in self.fields]
+        return [
+            padded(column, field["type"], char_lengths(field), functions).alias(field["name"], metadata=_seen(field))
+            for field, column in columns
+        ]
+
+    def _logical(self, column: Any, field: dict[str, Any], functions: Any, *, pads: bool = False) -> Any:
         seen = _seen(field)
         named = self._renamed(column, field["type"], functions)
+        if pads:
+            named = padded(named, field["type"], char_lengths(field), functions)
         return named.alias(field["name"], metadata=seen) if seen else named.alias(field["name"])
 
     def _renamed(self, column: Any, of: Any, functions: Any) -> Any:
@@ -221,11 +255,89 @@ def plain_type(of: Any) -> Any:
             return of
 
 
+def with_collations(field: dict[str, Any]) -> dict[str, Any]:
+    """Return a field whose types contain the collations that its metadata gives to strings, as does Spark's SQL.
+
+    Raises:
+        DeltaProtocolError: A string has a collation that Spark does not have.
+    """
+    collations = cast("dict[str, str]", field.get("metadata", {}).get(_COLLATIONS) or {})
+    return field | {"type": _with_collations(field["type"], collations, field["name"])}
+
+
+def _with_collations(of: Any, collations: Mapping[str, str], path: str) -> Any:
+    match of:
+        case {"type": "struct"}:
+            return of | {"fields": [with_collations(field) for field in of["fields"]]}
+        case {"type": "array"}:
+            return of | {"elementType": _with_collations(of["elementType"], collations, f"{path}.element")}
+        case {"type": "map"}:
+            parts = {f"{part}Type": f"{path}.{part}" for part in ("key", "value")}
+            return of | {key: _with_collations(of[key], collations, inner) for key, inner in parts.items()}
+        case "string" if path in collations:
+            found = _COLLATION.fullmatch(collations[path])
+            if found is None:
+                message = f"the column `{path}` has the collation {collations[path]}, which Spark does not have"
+                raise DeltaProtocolError(message, column=path, feature="collations")
+            return of if found[1].upper() == "UTF8_BINARY" else _COLLATED + found[1]
+        case _:
+            return of
+
+
+def string_collations(field: dict[str, Any]) -> dict[str, str | None]:
+    """Return the strings of a field with the collations in its types, by path; None for byte order."""
+
+    def strings(of: Any, path: str) -> Iterable[tuple[str, str | None]]:
+        match of:
+            case {"type": "struct"}:
+                for inner in of["fields"]:
+                    yield from strings(inner["type"], f"{path}.{inner['name']}")
+            case {"type": "array"}:
+                yield from strings(of["elementType"], f"{path}.element")
+            case {"type": "map"}:
+                yield from strings(of["keyType"], f"{path}.key")
+                yield from strings(of["valueType"], f"{path}.value")
+            case "string":
+                yield path, None
+            case str() if of.startswith(_COLLATED):
+                yield path, of.removeprefix(_COLLATED)
+            case _:
+                pass
+
+    return dict(strings(field["type"], field["name"]))
+
+
+def _as_spark(field: dict[str, Any]) -> dict[str, Any]:
+    """Return a field with collations in its types as Spark's JSON has it: with the collations in its metadata."""
+    collations: dict[str, str] = {}
+    of = _without_collations(field["type"], collations, field["name"])
+    if not collations:
+        return field | {"type": of}
+    return field | {"type": of, "metadata": field.get("metadata", {}) | {_COLLATIONS: collations}}
+
+
+def _without_collations(of: Any, collations: dict[str, str], path: str) -> Any:
+    match of:
+        case {"type": "struct"}:
+            return of | {"fields": [_as_spark(field) for field in of["fields"]]}
+        case {"type": "array"}:
+            return of | {"elementType": _without_collations(of["elementType"], collations, f"{path}.element")}
+        case {"type": "map"}:
+            parts = {f"{part}Type": f"{path}.{part}" for part in ("key", "value")}
+            return of | {key: _without_collations(of[key], collations, inner) for key, inner in parts.items()}
+        case str() if of.startswith(_COLLATED):
+            name = of.removeprefix(_COLLATED)
+            collations[path] = ("spark." if name.upper().startswith("UTF8_") else "icu.") + name
+            return "string"
+        case _:
+            return of
+
+
 def spark_schema(fields: Iterable[dict[str, Any]]) -> Any:
     """Return fields as a Spark schema."""
     from pyspark.sql.types import StructType
 
-    return StructType.fromJson({"type": "struct", "fields": list(fields)})
+    return StructType.fromJson({"type": "struct", "fields": [_as_spark(field) for field in fields]})
 
 
 def spark_type(of: Any) -> Any:

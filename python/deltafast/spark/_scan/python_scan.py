@@ -10,7 +10,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, cast
 
 from deltafast._interop.record_batch_reader import RecordBatchReader
-from deltafast.spark._scan.physical_columns import field_of, plain_type, spark_schema
+from deltafast.spark._scan.executor_rows import arrow_schema
+from deltafast.spark._scan.physical_columns import field_of, plain_type, quoted, spark_schema
 from deltafast.spark._scan.read_tasks import cut
 from deltafast.spark._session.executor_package import shipped
 from deltafast.spark._session.session import quiet
@@ -89,7 +90,24 @@ def _mapped(version: Version, work: pa.Table, read: Callable[..., Any], fields: 
     if not len(work):
         return session.spark.createDataFrame([], schema)
     with quiet():
-        return session.frame(work).repartition(min(len(work), _TASKS)).mapInArrow(shipped(read), schema)
+        rows = session.frame(work).repartition(min(len(work), _TASKS)).mapInArrow(shipped(_cast(read, schema)), schema)
+    if not (version.columns.has_chars and session.pads_chars):
+        return rows
+    others = [quoted(field["name"]) for field in fields[len(version.columns.fields) :]]
+    return rows.select(*version.columns.padded(), *others)
+
+
+def _cast(read: Callable[..., Any], schema: Any) -> Callable[..., Any]:
+    """Return a function whose batches have variants as Spark takes them: it finds the two parts by position."""
+    if '"variant"' not in schema.json():
+        return read
+    target = arrow_schema(schema)
+
+    def read_cast(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in read(batches):
+            yield batch.cast(target)
+
+    return read_cast
 
 
 def _opener(version: Version) -> Callable[[], Any]:

@@ -186,7 +186,7 @@ def _frame(
         return python_scan.scan(version, tree, metadata, only)
     added = [row_tracking(name, column, constant) for name, column, constant in materialized]
     if added or not version.columns.is_plain or frame.columns != [field["name"] for field in version.columns.fields]:
-        frame = frame.select(*version.columns.project(), *added)
+        frame = frame.select(*version.columns.project(pads=version.session.pads_chars), *added)
     if version.session.is_connect and not added:
         # Spark's reader regards all columns of files as nullable; the frame's schema is the one of the table.
         frame._cached_schema = spark_schema(version.columns.seen())

@@ -82,7 +82,7 @@ class Rows:
             frame = physical_rows(self.version, listing, data)
         except PathsUnavailableError as error:
             refuse(str(error).partition(";")[0])
-        return frame.select(*self.columns.project(), *added)
+        return frame.select(*self.columns.project(pads=False), *added)
 
     def names(self) -> list[str]:
         """Return the table's columns, quoted."""

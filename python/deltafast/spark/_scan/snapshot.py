@@ -16,7 +16,7 @@ from deltafast.exceptions import (
     SchemaMismatchError,
     VersionNotFoundError,
 )
-from deltafast.spark._scan.physical_columns import Columns, field_of, mapping_mode
+from deltafast.spark._scan.physical_columns import Columns, field_of, mapping_mode, spark_schema, string_collations
 from deltafast.spark._session.session import timestamp_in_zone
 
 if TYPE_CHECKING:
@@ -101,9 +101,11 @@ class Version:
         metadata = table.metadata()
         schema = json.loads(self.snapshot.metadata()["schemaString"])
         protocol = table.protocol()
-        features = {*(protocol.reader_features or ()), *(protocol.writer_features or ())}
+        #: The features that its protocol lists.
+        self.features = features = {*(protocol.reader_features or ()), *(protocol.writer_features or ())}
         self.mapping = mapping_mode(protocol.min_reader_version, features, metadata.configuration)
         self.columns = Columns(schema, metadata.partition_columns, is_mapped=self.mapping != "none")
+        _check_collations(session, self.columns)
         self.properties = metadata.configuration
         self.tracks_rows = "rowTracking" in features
         #: Whether every row has an id and a commit version.
@@ -305,6 +307,19 @@ class Version:
         except DeltaError:
             return None
         return self.columns.logical_paths(Bound.from_tree(tree).expr)
+
+
+def _check_collations(session: Session, columns: Columns) -> None:
+    """Reject collations that the session's Spark does not have; over Connect, the server rejects them."""
+    for field in columns.fields:
+        for path, name in string_collations(field).items():
+            if name is not None and not session.is_connect:
+                schema = spark_schema([field_of("_", f"string collate {name}")])
+                try:
+                    session.spark._jsparkSession.parseDataType(schema.json())
+                except Exception as error:
+                    message = f"the column `{path}` has the collation {name}, which Spark does not have"
+                    raise DeltaProtocolError(message, column=path, feature="collations") from error
 
 
 def check_timestamp(table: DeltaTable, timestamp: str | datetime) -> None:

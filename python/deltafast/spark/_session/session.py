@@ -78,6 +78,11 @@ class Session:
         return self.conf("spark.sql.ansi.enabled", "true") == "true"
 
     @property
+    def pads_chars(self) -> bool:
+        """Whether strings of CHAR(n) are padded when they are read."""
+        return str(self.conf("spark.sql.readSideCharPadding", "true")).lower() == "true"
+
+    @property
     def merges_schemas(self) -> bool:
         """Whether writes may add columns to a table without a clause or option for it in the statement."""
         return str(self.conf("spark.databricks.delta.schema.autoMerge.enabled", "false")).lower() == "true"

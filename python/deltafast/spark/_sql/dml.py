@@ -18,6 +18,7 @@ from deltafast.spark._session.commit_settings import CommitSettings
 from deltafast.spark._session.session import quiet
 from deltafast.spark._streaming.executor_batches import streamed
 from deltafast.spark.jobs.optimize import IN_DRIVER, JobOptimizer
+from deltafast.spark.jobs.source import check_source
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping
@@ -120,6 +121,7 @@ def merge(session: Session, table: DeltaTable, source: Any, request: MergeReques
     Raises:
         DeltaError: As `TableMerger.execute`.
     """
+    check_source(source)
     with committing(session, table) as options:
         if options is None:
             return dict.fromkeys((f"num_target_rows_{kind}" for kind in ("inserted", "updated", "deleted")), 0)

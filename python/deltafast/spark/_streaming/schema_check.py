@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from deltafast.exceptions import SchemaMismatchError
-from deltafast.spark._scan.physical_columns import plain_type
+from deltafast.spark._scan.physical_columns import plain_type, with_collations
 
 if TYPE_CHECKING:
     from deltafast._handle import TableHandle
@@ -15,13 +15,14 @@ __all__ = ["chosen", "fields_of", "fits"]
 
 
 def fields_of(table: TableHandle) -> list[dict[str, Any]]:
-    """Return the table's columns, in Delta's JSON."""
-    return json.loads(table.snapshot.metadata()["schemaString"])["fields"]
+    """Return the table's columns, in Delta's JSON, with collations in their types."""
+    return [with_collations(field) for field in json.loads(table.snapshot.metadata()["schemaString"])["fields"]]
 
 
 def chosen(own: list[dict[str, Any]], schema: list[dict[str, Any]], table: TableHandle) -> list[dict[str, Any]]:
     """Return the table's fields that a reader's schema names."""
     known = {field["name"]: field for field in own}
+    schema = [with_collations(field) for field in schema]
     wrong = [f["name"] for f in schema if f["name"] not in known or not _same(known[f["name"]]["type"], f["type"])]
     if wrong:
         message = f"the columns {', '.join(wrong)} are not those of {table.table_uri}: leave the schema out"

@@ -19,6 +19,8 @@ from deltafast.spark._write.staging_folder import write_folder
 from deltafast.table import DeltaTable
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from deltafast._core_types import BoundTree
     from deltafast.spark._scan.physical_columns import Columns
     from deltafast.spark._session.session import Session
@@ -38,7 +40,7 @@ def write_change_data(
     columns: Columns,
     new: tuple[str, Any] | None,
     folder: str,
-    codec: str | None,
+    options: Mapping[str, str],
 ) -> None:
     """Write the changes on the executors.
 
@@ -50,7 +52,7 @@ def write_change_data(
         columns: The table's columns after the write.
         new: The folder with the new rows, which Spark wrote, and their schema; None if they are reported elsewhere.
         folder: The folder for the changes, relative to the table's.
-        codec: The compression codec of files.
+        options: Options of Spark's writer for the table's files.
 
     Raises:
         DeltaProtocolError: Spark's reader would not find some files of the table.
@@ -62,7 +64,7 @@ def write_change_data(
         if new is not None and _has_files(place, new[0]):
             written = session.spark.read.schema(new[1]).parquet(f"{place.hadoop}/{new[0]}")
             changed = changed.unionByName(written.withColumn(KIND, functions.lit("insert")))
-        write_folder(session, changed, partition, place, folder, codec)
+        write_folder(session, changed, partition, place, folder, options)
 
 
 def _ended(session: Session, place: Place, version: int, replaced: BoundTree, columns: Columns) -> Any:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from deltafast._expr.lexer import spark_text
 from deltafast.exceptions import DeltaProtocolError, InvalidArgumentError, SchemaMismatchError
-from deltafast.spark._scan.physical_columns import Columns, plain_type, quoted, spark_type
+from deltafast.spark._scan.physical_columns import Columns, plain_type, quoted, spark_type, with_collations
 from deltafast.spark._write.identity_columns import counted
 
 if TYPE_CHECKING:
@@ -46,8 +46,8 @@ def fits_as_stored(data: dict[str, Any], table: dict[str, Any]) -> None:
     """Reject types that differ from the table's, as delta-spark's `save` does; other writes cast by ANSI rules.
 
     Args:
-        data: The schema of the rows.
-        table: The schema that the table will have; columns that it lacks are not checked.
+        data: The schema of the rows, with collations in its types.
+        table: The schema that the table will have, likewise; columns that it lacks are not checked.
 
     Raises:
         SchemaMismatchError: A column has another type.
@@ -178,7 +178,7 @@ def _by_name(frame: Any) -> dict[str, dict[str, Any]]:
         if field["name"].lower() in found:
             message = f"the data has two columns called {field['name']!r}, which differ in case at most"
             raise InvalidArgumentError(message)
-        found[field["name"].lower()] = field
+        found[field["name"].lower()] = with_collations(field)
     return found
 
 

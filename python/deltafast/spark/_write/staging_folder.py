@@ -15,7 +15,7 @@ from deltafast.spark._write.identity_columns import ENDED
 from deltafast.spark._write.physical_schema import BROKEN
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Mapping, Sequence
+    from collections.abc import Collection, Generator, Mapping, Sequence
 
     from deltafast.spark._session.session import Session
     from deltafast.spark._session.storage import Place
@@ -33,22 +33,39 @@ _SETTINGS = {
     "spark.sql.parquet.writeLegacyFormat": "false",
     "spark.sql.parquet.fieldId.write.enabled": "true",
 }
+_UNSHREDDED = {"spark.sql.variant.writeShredding.enabled": "false"}
+
+#: The option by which Spark, from 4.1 on, shreds variants according to their values; its default is true from 4.2 on.
+_INFERS_SHREDDING = "spark.sql.variant.inferShreddingSchema"
+_SHREDDING = frozenset(("variantShredding", "variantShredding-preview"))
 
 
-def of_format(properties: Mapping[str, str]) -> dict[str, str]:
-    """Return the options by which Spark writes the Parquet format version of a table's properties."""
-    major = properties.get("delta.parquet.format.version", "1").partition(".")[0].strip()
-    return {"parquet.writer.version": "v2"} if major.isdecimal() and int(major) > 1 else {}
+def of_format(
+    properties: Mapping[str, str | None], features: Collection[str], codec: str | None = None
+) -> dict[str, str]:
+    """Return the options of Spark's writer for the data files of a table.
+
+    Args:
+        properties: The table's properties: compression codec, version of the Parquet format, shredding of variants.
+        features: The features that its protocol supports.
+        codec: The codec of the write, which overrides the table's; with neither, it is Spark's default.
+    """
+    found = {_INFERS_SHREDDING: str(_shreds(properties, features)).lower()}
+    major = (properties.get("delta.parquet.format.version") or "1").partition(".")[0].strip()
+    if major.isdecimal() and int(major) > 1:
+        found["parquet.writer.version"] = "v2"
+    codec = codec or properties.get("delta.parquet.compression.codec")
+    return found | ({"compression": codec} if codec else {})
+
+
+def _shreds(properties: Mapping[str, str | None], features: Collection[str]) -> bool:
+    """Return whether writers may shred variants: other readers of the table do not expect it."""
+    asked = properties.get("delta.enableVariantShredding") or "false"
+    return asked.lower() == "true" and not _SHREDDING.isdisjoint(features)
 
 
 def write_folder(
-    session: Session,
-    rows: Any,
-    partition: Sequence[str],
-    place: Place,
-    folder: str,
-    codec: str | None = None,
-    options: Mapping[str, str] | None = None,
+    session: Session, rows: Any, partition: Sequence[str], place: Place, folder: str, options: Mapping[str, str]
 ) -> None:
     """Write rows with Spark's writer.
 
@@ -58,16 +75,18 @@ def write_folder(
         partition: Names of the partition columns in it.
         place: The table.
         folder: The folder's path relative to the table's.
-        codec: The compression codec of files; Spark's default if None.
-        options: Further options of the writer.
+        options: Options of the writer: those of `of_format` and others.
 
     Raises:
         ConstraintViolatedError: A row violates a constraint of the table.
         InvalidArgumentError: An identity column has no further values.
     """
-    given = {"mapreduce.fileoutputcommitter.marksuccessfuljobs": "false"}
-    given |= ({"compression": codec} if codec else {}) | dict(options or {})
-    with session.set(_SETTINGS), one_line_row_errors():
+    settings = _SETTINGS
+    if options[_INFERS_SHREDDING] == "false" and '"variant"' in rows.schema.json():
+        # Spark shreds by a schema of the session, too, which the option does not override.
+        settings = _SETTINGS | _UNSHREDDED
+    given = {"mapreduce.fileoutputcommitter.marksuccessfuljobs": "false", **options}
+    with session.set(settings), one_line_row_errors():
         rows.write.options(**given).partitionBy(*partition).parquet(f"{place.hadoop}/{folder}")
 
 

@@ -20,7 +20,14 @@ from deltafast._util.open_options import core_open_options
 from deltafast._util.options import commit_options, names
 from deltafast._util.write_modes import CREATE_MODES, SAVE_MODES
 from deltafast.exceptions import CommitUnknownError, InvalidArgumentError
-from deltafast.spark._scan.physical_columns import check_names, field_of, mapping_mode, plain_type
+from deltafast.spark._scan.physical_columns import (
+    check_names,
+    field_of,
+    mapping_mode,
+    plain_type,
+    string_collations,
+    with_collations,
+)
 from deltafast.spark._session.commit_settings import CommitSettings
 from deltafast.spark._session.session import Session, frame_alias
 from deltafast.spark._session.storage import place_of, transaction_version
@@ -213,7 +220,7 @@ def write_rows(
         if plan is None:
             return None
         if fits is not None:
-            fits(_schema(frame), json.loads(plan.schema))
+            fits(*(_collated(schema) for schema in (json.loads(frame.schema.json()), json.loads(plan.schema))))
         version = _by_executors(session, frame, place, plan, replace_where, given, writer)
     commit.end()
     return version
@@ -264,9 +271,45 @@ def _planned(session: Session, frame: Any, place: Place, settings: WriteOptions)
         storage_options=place.options or None,
         open_options=core_open_options(session.zone, None, allow_external_paths=False),
     )
-    if plan is not None and _mapping_of(plan.target) == "none":
-        check_names(json.loads(plan.schema), lambda: _schema_before(place))
+    if plan is not None:
+        if _mapping_of(plan.target) == "none":
+            check_names(json.loads(plan.schema), lambda: _schema_before(place))
+        _check_collations(frame, plan.schema, place)
     return plan
+
+
+def _collated(schema: dict[str, Any]) -> dict[str, Any]:
+    return schema | {"fields": [with_collations(field) for field in schema["fields"]]}
+
+
+def _collations_of(schema: Any) -> dict[str, str | None]:
+    found = _collated(schema or {"fields": []})["fields"]
+    return {path.lower(): name for field in found for path, name in string_collations(field).items()}
+
+
+def _check_collations(frame: Any, schema: str | None, place: Place) -> None:
+    """Reject collated data of columns that are created without a collation.
+
+    Args:
+        frame: The data.
+        schema: The table's schema after the write; if None, as it was before, if the table exists.
+        place: The table.
+
+    Raises:
+        InvalidArgumentError: There is such a column.
+    """
+    given = {path: name for path, name in _collations_of(json.loads(frame.schema.json())).items() if name is not None}
+    if not given:
+        return
+    before = _collations_of(_schema_before(place))
+    there = before if schema is None else _collations_of(json.loads(schema))
+    for path, name in given.items():
+        if there.get(path) is None and (path not in before or before[path] is not None):
+            message = (
+                f"the column `{path}` has the collation {name}: deltafast creates no columns with a collation; cast "
+                "it to STRING COLLATE UTF8_BINARY"
+            )
+            raise InvalidArgumentError(message)
 
 
 def _mapping_of(target: WriteTarget) -> str:
@@ -313,7 +356,7 @@ def _by_executors(
     by_core = writer == "arrow"
     most = max(int(given.get("maxrecordsperfile") or 0), 0)
     codec = given.get("compression")
-    of_spark = codec or properties.get("delta.parquet.compression.codec")
+    format_options = of_format(properties, target["protocol"].get("writerFeatures") or (), codec)
     folder, changes = f"spark-{uuid.uuid4()}", f"_change_data/spark-{uuid.uuid4()}" if writes_change_data else None
     written: list[WrittenFiles] = []
     with _left_clean(plan, place, [name for name in (folder, changes) if name]) as left:
@@ -338,11 +381,10 @@ def _by_executors(
             else:
                 rows, partition = physical(rows, columns, functions)
                 options = {"maxRecordsPerFile": str(most)} if "maxrecordsperfile" in given else {}
-                options |= of_format(properties)
-                write_folder(session, rows, partition, place, folder, of_spark, options)
+                write_folder(session, rows, partition, place, folder, format_options | options)
                 new = (folder, rows.schema)
         if changes is not None and tree is not None and target["version"] is not None:
-            write_change_data(session, place, target["version"], tree, columns, new, changes, of_spark)
+            write_change_data(session, place, target["version"], tree, columns, new, changes, format_options)
         left.clear()
         if by_core:
             return plan.run_written(constraints, written, changes).version
@@ -376,6 +418,7 @@ def _through_driver(
     from deltafast._util.writer_properties import encoding
     from deltafast.writer import run_write
 
+    _check_collations(frame, None, place)
     settings = {"keys": [], **settings, "encoding": encoding(None, session.zone)}
     run_write(place.uri, frame.toArrow(), settings, replace_where, session.zone, place.options or None, None, None)
     return DeltaTable(place.uri, storage_options=place.options or None).version()

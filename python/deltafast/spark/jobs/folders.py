@@ -75,15 +75,15 @@ class Folders:
         self.rows = f"spark-{uuid.uuid4()}"
         kept = (*self._rows.row_tracking_columns, part, *more)
         frame, _ = physical(frame, self._columns, functions, kept, partitions=False)
-        options = {"maxRecordsPerFile": "0"} | of_format(self._rows.version.properties)
-        write_folder(self._rows.session, arranged(frame), [part], self._rows.place, self.rows, self._codec(), options)
+        options = {"maxRecordsPerFile": "0"} | self._format()
+        write_folder(self._rows.session, arranged(frame), [part], self._rows.place, self.rows, options)
 
     def _check(self) -> None:
         if self._requirements["materializes_partition_columns"]:
             refuse("the table's files hold the partition columns, too")
 
-    def _codec(self) -> str | None:
-        return self._rows.version.properties.get("delta.parquet.compression.codec")
+    def _format(self) -> dict[str, str]:
+        return of_format(self._rows.version.properties, self._rows.version.features)
 
     def _write(self, frame: Any, folder: str, more: tuple[str, ...], gather: str | None = None) -> None:
         from pyspark.sql import functions
@@ -97,9 +97,7 @@ class Folders:
         with session.set(gathering(session, gather)):
             if gather is not None:
                 frame = brought_together(frame, partition)
-            write_folder(
-                session, frame, partition, place, folder, self._codec(), of_format(self._rows.version.properties)
-            )
+            write_folder(session, frame, partition, place, folder, self._format())
 
     def __enter__(self) -> Self:
         """Nothing is written yet."""

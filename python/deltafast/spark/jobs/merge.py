@@ -33,7 +33,7 @@ from deltafast.spark.jobs.sides import (
     condition_of,
     named,
 )
-from deltafast.spark.jobs.source import SOURCE_ROW, Source
+from deltafast.spark.jobs.source import SOURCE_ROW, Source, check_source
 from deltafast.spark.jobs.values import Constraints, with_field
 
 if TYPE_CHECKING:
@@ -86,6 +86,7 @@ class _Merge:
 
     def __init__(self, session: Session, table: DeltaTable, frame: Any, merger: TableMerger, kept: list[Any]) -> None:
         self._table, self._kept = table, kept
+        check_source(frame)
         with quiet():
             self._core = _core.TableMerge(handle_of(table).snapshot, frame.limit(0).toArrow())
         bound = merger.bind(handle_of(table), self._core, session.zone)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import TYPE_CHECKING, Any, cast
 
-from deltafast.spark._scan.physical_columns import quoted
+from deltafast.exceptions import InvalidArgumentError
+from deltafast.spark._scan.physical_columns import quoted, string_collations, with_collations
 from deltafast.spark._session.session import quiet
 from deltafast.spark._write.identity_columns import PLACE, TASK
 from deltafast.spark.jobs.sides import SOURCE, flat, named
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
     from deltafast._core_types import MergePlan, SourceStatistics
     from deltafast.spark._session.session import Session
 
-__all__ = ["SOURCE_ROW", "Source"]
+__all__ = ["SOURCE_ROW", "Source", "check_source"]
 
 #: The number of each row.
 SOURCE_ROW = "__deltafast_source_row"
@@ -27,6 +29,22 @@ _WIDTH = dict.fromkeys(_EIGHT, 8) | {"decimal": 16, "string": 32}
 
 #: Maximum number of distinct key values that are listed, as in the core (`NAMED` in `src/ops/partition_predicate.rs`).
 _NAMED = 1000
+
+
+def check_source(frame: Any) -> None:
+    """Reject a source with a collation, by which the expressions of a MERGE would not compare.
+
+    Raises:
+        InvalidArgumentError: A column has a collation.
+    """
+    for field in json.loads(frame.schema.json())["fields"]:
+        for path, name in string_collations(with_collations(field)).items():
+            if name is not None:
+                message = (
+                    f"the column `{path}` of the source has the collation {name}, by which a MERGE cannot compare "
+                    "strings: cast it to STRING COLLATE UTF8_BINARY"
+                )
+                raise InvalidArgumentError(message)
 
 
 class Source:

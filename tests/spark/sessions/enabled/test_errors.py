@@ -71,6 +71,7 @@ def test_errors_are_those_of_delta_spark(scene):
         ("other type", "Failed to merge fields 'id' and 'id'"),
         ("replaceWhere that rows do not match", "Written data does not conform to partial table overwrite condition"),
         ("row that breaks a CHECK", "CHECK constraint positive (id > 0) violated by row with values"),
+        ("string in a struct that is too long", "exceeds char/varchar type length limitation. Failed check: "),
         ("DELETE from an append-only table", "This table is configured to only allow appends"),
         ("MERGE with several matches", "Cannot perform Merge as multiple source rows matched and attempted to modify"),
         ("VACUUM of a short period", "The specified VACUUM retention period is too low"),

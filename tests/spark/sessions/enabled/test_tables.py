@@ -9,6 +9,7 @@ import threading
 import warnings
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.errors import AnalysisException, IllegalArgumentException, UnsupportedOperationException
 from pyspark.sql import DataFrameWriter, functions
@@ -425,3 +426,16 @@ def test_disabling(spark, replaced):
     assert spark.read.format("delta").load(replaced).count() == 8
     deltafast.spark.disable(spark)
     assert "deltafast" not in DataFrameWriter.saveAsTable.__module__
+
+
+def test_variants_are_not_shredded(spark, tmp_path):
+    path = str(tmp_path / "t")
+    frame = spark.sql("""SELECT id, parse_json('{"a": 1}') v FROM range(4)""")
+    frame.write.format("delta").option("path", path).saveAsTable("variants")
+    spark.sql("""INSERT INTO variants SELECT id, parse_json('{"a": 2}') FROM range(4)""")
+    files = list(pathlib.Path(path).rglob("*.parquet"))
+    assert len(files) > 1
+    for file in files:
+        assert {column.path for column in pq.ParquetFile(file).schema} == {"id", "v.value", "v.metadata"}
+    values = [row[0] for row in spark.sql("SELECT variant_get(v, '$.a', 'int') FROM variants").collect()]
+    assert sorted(values) == [1] * 4 + [2] * 4

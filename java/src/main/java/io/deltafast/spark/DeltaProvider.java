@@ -29,6 +29,7 @@ import org.apache.spark.sql.sources.CreatableRelationProvider;
 import org.apache.spark.sql.sources.DataSourceRegister;
 import org.apache.spark.sql.sources.RelationProvider;
 import org.apache.spark.sql.sources.SchemaRelationProvider;
+import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StructType;
 import org.sparkproject.guava.cache.Cache;
 import scala.Option;
@@ -110,6 +111,12 @@ public final class DeltaProvider extends DeltaStreamProvider
       Dataset<Row> rows) {
     write(context, CollectionConverters.asJava(options), mode, rows);
     return relation(context, options);
+  }
+
+  /** Spark accepts no variants otherwise; types that tables cannot have are refused in Python. */
+  @Override
+  public boolean supportsDataType(DataType type) {
+    return true;
   }
 
   /** The location of the table that options name. */
