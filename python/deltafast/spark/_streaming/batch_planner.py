@@ -82,12 +82,12 @@ class StreamPlan:
             found: Any = json.loads(text)
         except ValueError:
             found = None
+        if isinstance(found, dict) and "begin" in found:
+            return cast("dict[str, Any]", found)
         if isinstance(found, dict) and {"reservoirId", "reservoirVersion", "index"} <= found.keys():
             return self._from_delta_spark(cast("dict[str, Any]", found))
-        if not isinstance(found, dict) or "begin" not in found:
-            message = f"the checkpoint holds no position of a stream of a Delta table: {text:.200}"
-            raise InvalidArgumentError(message)
-        return cast("dict[str, Any]", found)
+        message = f"the checkpoint holds no position of a stream of a Delta table: {text:.200}"
+        raise InvalidArgumentError(message)
 
     def _from_delta_spark(self, found: dict[str, Any]) -> dict[str, Any]:
         """Return the position of delta-spark's offset: the last file that it read, or a negative index for none."""
