@@ -19,6 +19,7 @@ from deltafast.exceptions import DeltaProtocolError, InvalidArgumentError, Schem
 from deltafast.spark._scan.physical_columns import plain_type
 from deltafast.spark._scan.read_tasks import Piece, cut
 from deltafast.spark._session.session import timestamp_in_zone
+from deltafast.spark._streaming.delta_spark_offsets import without_offset
 from deltafast.spark._streaming.options import Room
 from deltafast.spark._streaming.schema_check import chosen, fields_of, fits
 from deltafast.table import pinned
@@ -83,7 +84,7 @@ class StreamPlan:
         except ValueError:
             found = None
         if isinstance(found, dict) and "begin" in found:
-            return cast("dict[str, Any]", found)
+            return without_offset(cast("dict[str, Any]", found))
         if isinstance(found, dict) and {"reservoirId", "reservoirVersion", "index"} <= found.keys():
             return self._from_delta_spark(cast("dict[str, Any]", found))
         message = f"the checkpoint holds no position of a stream of a Delta table: {text:.200}"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["AFTER_CHANGE", "BARRIER", "CHANGE", "offset_of"]
+__all__ = ["AFTER_CHANGE", "BARRIER", "CHANGE", "offset_of", "without_offset"]
 
 #: The key of a position in front of a change of the metadata; its value is one of the two indices below.
 BARRIER: Final = "barrier"
@@ -16,6 +16,13 @@ BARRIER: Final = "barrier"
 CHANGE, AFTER_CHANGE = -20, -19
 #: The index before the first file.
 _FIRST = -1
+
+_KEYS: Final = ("sourceVersion", "reservoirId", "reservoirVersion", "index", "isStartingVersion")
+
+
+def without_offset(position: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a position from a checkpoint without the offset that it contains."""
+    return {key: value for key, value in position.items() if key not in _KEYS}
 
 
 def offset_of(position: Mapping[str, Any]) -> dict[str, Any]:

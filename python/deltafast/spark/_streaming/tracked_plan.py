@@ -116,9 +116,9 @@ class TrackedPlan(StreamPlan):
             settings = " and ".join(f"spark.databricks.delta.streaming.{name}.ckpt_{stream}" for name in blocked)
             message = (
                 f"the stream of {uri} stops after a {found.kind} between versions {previous.version} and "
-                f"{current.version} ({found.description()}): change the stream's target if necessary, then set the "
-                f"options {' and '.join(blocked)} of the reader, or the settings {settings}, to {current.version} or "
-                "to always"
+                f"{current.version} ({found.description()}): change the stream's target if necessary, then set "
+                f"{' and '.join(blocked)} as options of the reader to {current.version} or to always, or set "
+                f"{settings} in the session"
             )
             raise SchemaMismatchError(message, version=current.version, path=uri)
 
@@ -265,7 +265,7 @@ class TrackedPlan(StreamPlan):
         return self._commit(None if version in self._seen else self._commits(version), version)
 
     def _first_protocol_change(self) -> int | None:
-        """Return the first version whose protocol is not the stream's; commits do not tell which ones have one."""
+        """Return the first version whose protocol is not the stream's, by a search: the core does not report them."""
         newest = handle_of(self.table).snapshot
         if newest.version not in self._protocol_changes:
             self._protocol_changes = {newest.version: self._search_protocol(newest.version)}
