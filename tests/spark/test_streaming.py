@@ -128,6 +128,10 @@ def test_batches_are_bounded_as_delta_spark_bounds_them(followed, appended):
     assert len(followed.same(appended, {"maxFilesPerTrigger": 4}, "files")) == 3
     size = max(DeltaTable(appended).get_add_actions().column("size_bytes").to_pylist())
     assert len(followed.same(appended, {"maxBytesPerTrigger": f"{5 * size}b"}, "bytes")) == 2
+    # delta-spark ignores options that it does not have.
+    followed.ways = ("delta", "source")
+    assert len(followed.same(appended, {"maxFilesPerTrigger": 4, "withEventTimeOrder": "true"}, "unknown")) == 3
+    followed.ways = ("delta", "source", "native", "deltafast")
     versions = {"startingVersion": 1, "maxFilesPerTrigger": 7}
     assert numbers(followed.same(appended, versions, "version")) == [[10, 11, 20, 21, 30, 31, 100], [101, 102]]
 
@@ -165,6 +169,25 @@ def test_the_change_feed_streams(followed, changed):
     found = followed.same(changed, {"readChangeFeed": "true"}, "feed-snapshot")
     assert len(found) == 1
     assert len(found[0]) == 5
+
+
+@pytest.mark.parametrize("way", usual_and_proof(["commits"], ["vectors"]))
+def test_the_change_feed_leaves_out_files(followed, tmp_path, way):
+    folder = tmp_path / "t"
+    properties = {"delta.enableChangeDataFeed": "true", "delta.enableDeletionVectors": str(way == "vectors").lower()}
+    rows = pa.table({"id": pa.array(range(12), pa.int64()), "part": [n % 3 for n in range(12)]})
+    write_deltalake(folder, rows, partition_by="part", configuration=properties)
+    DeltaTable(folder).update({"id": "id + 100"}, predicate="id < 2")
+    DeltaTable(folder).delete("id > 9")
+    write_deltalake(folder, rows.slice(0, 3), mode="append")
+    options = {"readChangeFeed": "true", "startingVersion": 0, "excludeRegex": "part=1/"}
+    assert len(followed.same(folder, {**options, "maxFilesPerTrigger": 1}, "some")) == 4
+    assert sorted({n for batch in numbers(followed.same(folder, options, "all")) for n in batch}) == [
+        *(0, 2, 3, 5, 6, 8, 9, 11, 100),
+    ]
+    followed.ways = ("deltafast",)
+    followed.run(folder, options, "python")
+    assert "without excludeRegex" in str(followed.errors["deltafast"])
 
 
 @pytest.mark.parametrize("batches", usual_and_proof([1], [2]))
@@ -263,7 +286,8 @@ def test_options_that_are_wrong_are_refused():
         ("startingVersion", "-3"): "a version or 'latest'",
         ("ignoreDeletes", "perhaps"): "true or false",
         ("excludeRegex", "("): "regular expression",
-        ("schemaTrackingLocation", "/x"): "start over",
+        ("schemaTrackingLocation", "/x"): "only readStream.format",
+        ("withEventTimeOrder", "true"): "no option 'withEventTimeOrder'",
         ("versionAsOf", "1"): "startingVersion",
         ("maxFiles", "1"): "no option 'maxFiles'",
     }.items():
@@ -327,6 +351,22 @@ def test_places_in_the_log_hold_whatever_happens_meanwhile(tmp_path):
     again = plan(startingVersion=4)
     with pytest.raises(SchemaMismatchError, match="dropped or renamed"):
         again.pieces(BEGINNING, again.next(BEGINNING))
+
+
+def test_a_checkpoint_without_positions_is_one_error(spark, followed, appended):
+    followed.ways = ("source", "native")
+    followed.same(appended, {"maxFilesPerTrigger": 4}, "c")
+    for way in followed.ways:
+        checkpoint = followed.checkpoints / f"c-{way}"
+        for file in (checkpoint / "commits").iterdir():
+            file.unlink()
+        (last,) = (file for file in (checkpoint / "offsets").iterdir() if file.name == "1")
+        last.write_text(last.read_text().rpartition("\n")[0] + '\n{"other": 1}')
+        (checkpoint / "offsets" / ".1.crc").unlink()
+        (checkpoint / "offsets" / "2").unlink()
+    followed.run(appended, {}, "c")
+    for error in followed.errors.values():
+        assert 'holds no position of a stream of a Delta table: {"other": 1}' in str(error)
 
 
 def test_the_format_reads_and_writes_tables(reference, spark, tmp_path):
@@ -403,6 +443,14 @@ def test_sinks_write_each_batch_once(reference, spark, tmp_path):
         ("w2", 1),
         ("w3", 1),
     ]
+    # Options are named, not arguments.
+    wider = spark.readStream.format("deltafast").load(str(source)).selectExpr("id", "word", "1 more").writeStream
+    for n, writer in enumerate(
+        (wider.foreachBatch(deltafast.spark.sink(tmp_path / "function")), wider.format("deltafast"))
+    ):
+        writer = writer.option("path", str(tmp_path / "format")).option("checkpointLocation", str(tmp_path / f"d{n}"))
+        with pytest.raises(Exception, match="set the option mergeSchema to true to add it to the table"):
+            writer.trigger(**NOW).start().awaitTermination()
     with pytest.raises(InvalidArgumentError, match="counts its batches itself"):
         deltafast.spark.sink("/x", options={"txnVersion": 3})
     with pytest.raises(InvalidArgumentError, match="give app_id"):

@@ -55,7 +55,8 @@ class BatchFrames:
         ]
         if versions:
             there = self._at(versions[-1])
-            frames.append(self._shaped(changes(there, versions[0], versions[-1]), there, has_changes=True))
+            found = changes(there, versions[0], versions[-1], self._plan.excluded)
+            frames.append(self._shaped(found, there, has_changes=True))
         if not frames:
             frames.append(self._empty())
         whole = frames[0]

@@ -59,7 +59,8 @@ class StreamPlan:
         self._base = table.version()
         own = fields_of(handle_of(table))
         self.fields = own if schema is None else chosen(own, schema, handle_of(table))
-        self._excluded = None if options.exclude is None else re.compile(options.exclude)
+        #: Files whose path in the log it matches are left out.
+        self.excluded = None if options.exclude is None else re.compile(options.exclude)
         self._last: int | None = None
         self._begin: StreamPosition | None = None
         self._seen: dict[int, _core.CommitFiles | None] = {}
@@ -251,10 +252,20 @@ class StreamPlan:
         if commit.table_id is not None and place.version > self._base:
             self._check_new(place.version)
         if self.options.change_data_feed:
-            return None if not commit.feed_files or room.takes_all(commit.feed_files, commit.feed_bytes) else 0
+            files, size = self._feed_of(commit, place.version)
+            return None if not files or room.takes_all(files, size) else 0
         files = self._rows_of(commit, place.version)
         index = place.index + room.taken(files[place.index :])
         return index if index < len(files) else None
+
+    def _feed_of(self, commit: _core.CommitFiles, version: int) -> tuple[int, int]:
+        """Return the number of files of a commit's change data feed, and their bytes."""
+        if self.excluded is None or not commit.feed_files:
+            return commit.feed_files, commit.feed_bytes
+        found = RecordBatchReader(self._at(version).snapshot.change_files(version, version)).read_all()
+        listed: Any = zip(found.column("path").to_pylist(), found.column("size_bytes").to_pylist(), strict=True)
+        sizes = [size for path, size in listed if not self._is_excluded(path)]
+        return len(sizes), sum(sizes)
 
     def _rows_of(self, commit: _core.CommitFiles, version: int) -> list[StreamFile]:
         """Return the files of a commit whose rows are new.
@@ -283,7 +294,7 @@ class StreamPlan:
         return [StreamFile(*add) for add in commit.adds if not self._is_excluded(add[0])]
 
     def _is_excluded(self, path: str) -> bool:
-        return self._excluded is not None and self._excluded.search(path) is not None
+        return self.excluded is not None and self.excluded.search(path) is not None
 
     # --- the log ---------------------------------------------------------------------------------
 

@@ -152,9 +152,6 @@ def stream_options(options: Mapping[str, Any], known: tuple[str, ...] = ()) -> S
     exclude = given.get("excluderegex")
     change_data_feed = is_true(given.get("readchangefeed", given.get("readchangedata")))
     if exclude is not None:
-        if change_data_feed:
-            message = "excludeRegex leaves out files, which a change feed has none of its own of: filter the rows"
-            raise InvalidArgumentError(message)
         try:
             re.compile(exclude)
         except re.error as error:
