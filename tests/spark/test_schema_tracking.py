@@ -297,7 +297,7 @@ def test_two_queries_do_not_share_a_log(spark, tmp_path):
         SchemaLog(folder, "t", "table")
     folder = CheckpointFolder(Session(spark), str(tmp_path / "damaged"))
     folder.create("0", "v1\n{")
-    with pytest.raises(DeltaProtocolError, match="entry 0 of the schema log file:.*damaged is damaged") as raised:
+    with pytest.raises(DeltaProtocolError, match=r"entry 0 of the schema log file:.*damaged is damaged") as raised:
         SchemaLog(folder, "t", "table")
     assert condition_of(str(raised.value)).name == "DELTA_STREAMING_SCHEMA_LOG_DESERIALIZE_FAILED"
 
@@ -358,7 +358,7 @@ def test_changes_of_schemas_have_kinds():
 
 def test_hashes_are_those_of_java(spark):
     for text in ("", "file:/tmp/c/sources/0", "s3a://b\u00fccket/\U0001f600/sources/0"):
-        assert checkpoint_hash(text) == spark._jvm.java.lang.String(text).hashCode()
+        assert checkpoint_hash(text) == spark._jvm.java.util.Objects.hashCode(text)
 
 
 def test_positions_contain_offsets_of_delta_spark():

@@ -78,6 +78,14 @@ class Followed:
             assert found[way] == found[self.ways[0]], (options, way)
         return found[self.ways[0]]
 
+    def keep(self, batches: int, checkpoint: str, copy: str) -> None:
+        """Copy a checkpoint as it was after some batches."""
+        shutil.copytree(self.checkpoints / checkpoint, self.checkpoints / copy)
+        for kept in ("offsets", "commits"):
+            for file in (self.checkpoints / copy / kept).iterdir():
+                if int(file.name.strip(".").partition(".")[0]) >= batches:
+                    file.unlink()
+
 
 @pytest.fixture(scope="module", autouse=True)
 def registered(spark):
@@ -181,7 +189,18 @@ def test_the_change_feed_leaves_out_files(followed, tmp_path, way):
     DeltaTable(folder).delete("id > 9")
     write_deltalake(folder, rows.slice(0, 3), mode="append")
     options = {"readChangeFeed": "true", "startingVersion": 0, "excludeRegex": "part=1/"}
-    assert len(followed.same(folder, {**options, "maxFilesPerTrigger": 1}, "some")) == 4
+    # Files that are left out do not count; the files of appended rows are read one by one.
+    few = {**options, "maxFilesPerTrigger": 1}
+    assert len(whole := followed.same(folder, few, "few")) == 6
+    assert len(followed.same(folder, {**options, "maxFilesPerTrigger": 3}, "more")) == 3
+    followed.ways = ("source",)
+    for batches in (1, 3, 5):
+        followed.keep(batches, "few-delta", f"few{batches}-source")
+        # delta-spark makes a batch without rows of the end of a version.
+        rest = followed.same(folder, few, f"few{batches}")
+        assert rest == whole[len(whole) - len(rest) :]
+        assert 6 - batches <= len(rest) < 6
+    followed.ways = ("delta", "source", "native")
     assert sorted({n for batch in numbers(followed.same(folder, options, "all")) for n in batch}) == [
         *(0, 2, 3, 5, 6, 8, 9, 11, 100),
     ]
@@ -203,12 +222,7 @@ def test_a_stream_continues_from_a_checkpoint_of_delta_spark(followed, changed, 
     followed.ways = ("delta",)
     whole = followed.same(changed, options)
     assert len(whole) > batches
-    checkpoint = followed.checkpoints / "c-delta"
-    for kept in ("offsets", "commits"):
-        for file in (checkpoint / kept).iterdir():
-            if int(file.name.strip(".").partition(".")[0]) >= batches:
-                file.unlink()
-    shutil.copytree(checkpoint, followed.checkpoints / "c-source")
+    followed.keep(batches, "c-delta", "c-source")
     followed.ways = ("source",)
     assert followed.same(changed, options) == whole[batches:]
 
@@ -445,12 +459,11 @@ def test_sinks_write_each_batch_once(reference, spark, tmp_path):
     ]
     # Options are named, not arguments.
     wider = spark.readStream.format("deltafast").load(str(source)).selectExpr("id", "word", "1 more").writeStream
-    for n, writer in enumerate(
-        (wider.foreachBatch(deltafast.spark.sink(tmp_path / "function")), wider.format("deltafast"))
-    ):
-        writer = writer.option("path", str(tmp_path / "format")).option("checkpointLocation", str(tmp_path / f"d{n}"))
+    function = wider.foreachBatch(deltafast.spark.sink(tmp_path / "function"))
+    for writer in (function, wider.format("deltafast").option("path", str(tmp_path / "format"))):
+        query = writer.option("checkpointLocation", str(tmp_path / f"d{writer is function}")).trigger(**NOW).start()
         with pytest.raises(Exception, match="set the option mergeSchema to true to add it to the table"):
-            writer.trigger(**NOW).start().awaitTermination()
+            query.awaitTermination()
     with pytest.raises(InvalidArgumentError, match="counts its batches itself"):
         deltafast.spark.sink("/x", options={"txnVersion": 3})
     with pytest.raises(InvalidArgumentError, match="give app_id"):
