@@ -78,6 +78,14 @@ class Followed:
             assert found[way] == found[self.ways[0]], (options, way)
         return found[self.ways[0]]
 
+    def keep(self, batches: int, checkpoint: str, copy: str) -> None:
+        """Copy a checkpoint as it was after some batches."""
+        shutil.copytree(self.checkpoints / checkpoint, self.checkpoints / copy)
+        for kept in ("offsets", "commits"):
+            for file in (self.checkpoints / copy / kept).iterdir():
+                if int(file.name.strip(".").partition(".")[0]) >= batches:
+                    file.unlink()
+
 
 @pytest.fixture(scope="module", autouse=True)
 def registered(spark):
@@ -128,6 +136,10 @@ def test_batches_are_bounded_as_delta_spark_bounds_them(followed, appended):
     assert len(followed.same(appended, {"maxFilesPerTrigger": 4}, "files")) == 3
     size = max(DeltaTable(appended).get_add_actions().column("size_bytes").to_pylist())
     assert len(followed.same(appended, {"maxBytesPerTrigger": f"{5 * size}b"}, "bytes")) == 2
+    # delta-spark ignores options that it does not have.
+    followed.ways = ("delta", "source")
+    assert len(followed.same(appended, {"maxFilesPerTrigger": 4, "withEventTimeOrder": "true"}, "unknown")) == 3
+    followed.ways = ("delta", "source", "native", "deltafast")
     versions = {"startingVersion": 1, "maxFilesPerTrigger": 7}
     assert numbers(followed.same(appended, versions, "version")) == [[10, 11, 20, 21, 30, 31, 100], [101, 102]]
 
@@ -167,6 +179,36 @@ def test_the_change_feed_streams(followed, changed):
     assert len(found[0]) == 5
 
 
+@pytest.mark.parametrize("way", usual_and_proof(["commits"], ["vectors"]))
+def test_the_change_feed_leaves_out_files(followed, tmp_path, way):
+    folder = tmp_path / "t"
+    properties = {"delta.enableChangeDataFeed": "true", "delta.enableDeletionVectors": str(way == "vectors").lower()}
+    rows = pa.table({"id": pa.array(range(12), pa.int64()), "part": [n % 3 for n in range(12)]})
+    write_deltalake(folder, rows, partition_by="part", configuration=properties)
+    DeltaTable(folder).update({"id": "id + 100"}, predicate="id < 2")
+    DeltaTable(folder).delete("id > 9")
+    write_deltalake(folder, rows.slice(0, 3), mode="append")
+    options = {"readChangeFeed": "true", "startingVersion": 0, "excludeRegex": "part=1/"}
+    # Files that are left out do not count; the files of appended rows are read one by one.
+    few = {**options, "maxFilesPerTrigger": 1}
+    assert len(whole := followed.same(folder, few, "few")) == 6
+    assert len(followed.same(folder, {**options, "maxFilesPerTrigger": 3}, "more")) == 3
+    followed.ways = ("source",)
+    for batches in (1, 3):
+        followed.keep(batches, "few-delta", f"few{batches}-source")
+        # delta-spark makes a batch without rows of the end of a version.
+        rest = followed.same(folder, few, f"few{batches}")
+        assert rest == whole[len(whole) - len(rest) :]
+        assert 6 - batches <= len(rest) < 6
+    followed.ways = ("delta", "source", "native")
+    assert sorted({n for batch in numbers(followed.same(folder, options, "all")) for n in batch}) == [
+        *(0, 2, 3, 5, 6, 8, 9, 11, 100),
+    ]
+    followed.ways = ("deltafast",)
+    followed.run(folder, options, "python")
+    assert "without excludeRegex" in str(followed.errors["deltafast"])
+
+
 @pytest.mark.parametrize("batches", usual_and_proof([1], [2]))
 @pytest.mark.parametrize(
     "options",
@@ -180,12 +222,7 @@ def test_a_stream_continues_from_a_checkpoint_of_delta_spark(followed, changed, 
     followed.ways = ("delta",)
     whole = followed.same(changed, options)
     assert len(whole) > batches
-    checkpoint = followed.checkpoints / "c-delta"
-    for kept in ("offsets", "commits"):
-        for file in (checkpoint / kept).iterdir():
-            if int(file.name.strip(".").partition(".")[0]) >= batches:
-                file.unlink()
-    shutil.copytree(checkpoint, followed.checkpoints / "c-source")
+    followed.keep(batches, "c-delta", "c-source")
     followed.ways = ("source",)
     assert followed.same(changed, options) == whole[batches:]
 
@@ -263,7 +300,8 @@ def test_options_that_are_wrong_are_refused():
         ("startingVersion", "-3"): "a version or 'latest'",
         ("ignoreDeletes", "perhaps"): "true or false",
         ("excludeRegex", "("): "regular expression",
-        ("schemaTrackingLocation", "/x"): "start over",
+        ("schemaTrackingLocation", "/x"): "only readStream.format",
+        ("withEventTimeOrder", "true"): "no option 'withEventTimeOrder'",
         ("versionAsOf", "1"): "startingVersion",
         ("maxFiles", "1"): "no option 'maxFiles'",
     }.items():
@@ -327,6 +365,22 @@ def test_places_in_the_log_hold_whatever_happens_meanwhile(tmp_path):
     again = plan(startingVersion=4)
     with pytest.raises(SchemaMismatchError, match="dropped or renamed"):
         again.pieces(BEGINNING, again.next(BEGINNING))
+
+
+def test_a_checkpoint_without_positions_is_one_error(spark, followed, appended):
+    followed.ways = ("source", "native")
+    followed.same(appended, {"maxFilesPerTrigger": 4}, "c")
+    for way in followed.ways:
+        checkpoint = followed.checkpoints / f"c-{way}"
+        for file in (checkpoint / "commits").iterdir():
+            file.unlink()
+        (last,) = (file for file in (checkpoint / "offsets").iterdir() if file.name == "1")
+        last.write_text(last.read_text().rpartition("\n")[0] + '\n{"other": 1}')
+        (checkpoint / "offsets" / ".1.crc").unlink()
+        (checkpoint / "offsets" / "2").unlink()
+    followed.run(appended, {}, "c")
+    for error in followed.errors.values():
+        assert 'holds no position of a stream of a Delta table: {"other": 1}' in str(error)
 
 
 def test_the_format_reads_and_writes_tables(reference, spark, tmp_path):
@@ -403,6 +457,13 @@ def test_sinks_write_each_batch_once(reference, spark, tmp_path):
         ("w2", 1),
         ("w3", 1),
     ]
+    # Options are named, not arguments.
+    wider = spark.readStream.format("deltafast").load(str(source)).selectExpr("id", "word", "1 more").writeStream
+    function = wider.foreachBatch(deltafast.spark.sink(tmp_path / "function"))
+    for writer in (function, wider.format("deltafast").option("path", str(tmp_path / "format"))):
+        query = writer.option("checkpointLocation", str(tmp_path / f"d{writer is function}")).trigger(**NOW).start()
+        with pytest.raises(Exception, match="set the option mergeSchema to true to add it to the table"):
+            query.awaitTermination()
     with pytest.raises(InvalidArgumentError, match="counts its batches itself"):
         deltafast.spark.sink("/x", options={"txnVersion": 3})
     with pytest.raises(InvalidArgumentError, match="give app_id"):

@@ -312,6 +312,57 @@ _RULES: Final = (
         "22003",
         "The specified VACUUM retention period is too low",
     ),
+    # streams
+    _rule(
+        r"the metadata of \S+ changed in version \d+, and the schema log",
+        "DELTA_STREAMING_METADATA_EVOLUTION",
+        "22000",
+        "The schema, table configuration or protocol of your Delta table has changed during streaming",
+    ),
+    _rule(
+        r"the stream of \S+ stops after a (.+?) between versions (\d+) and (\d+) \(",
+        "DELTA_STREAMING_CANNOT_CONTINUE_PROCESSING_POST_SCHEMA_EVOLUTION",
+        "KD002",
+        "We've detected one or more non-additive schema change(s) ({1}) between Delta version {2} and {3} in the Delta "
+        "streaming source",
+    ),
+    _rule(
+        r"the schema of \S+ changed in version (\d+) in a way that a stream cannot follow",
+        "DELTA_SCHEMA_CHANGED_WITH_VERSION",
+        "KD007",
+        "Detected schema change in version {1}",
+    ),
+    _rule(
+        r"the schema log \S+ cannot be started: .+ from version (\d+) to (\d+), whose",
+        "DELTA_STREAMING_SCHEMA_LOG_INIT_FAILED_INCOMPATIBLE_METADATA",
+        "22000",
+        "We could not initialize the Delta streaming source schema log because we detected an incompatible schema or "
+        "protocol change while serving a streaming batch from table version {1} to {2}",
+    ),
+    _rule(
+        r"the schema log \S+ is of another table \((\S+), not (\S+)\)",
+        "DELTA_STREAMING_SCHEMA_LOG_INCOMPATIBLE_DELTA_TABLE_ID",
+        "22000",
+        "Detected incompatible Delta table id when trying to read Delta stream. Persisted table id: {1}, Table id: {2}",
+    ),
+    _rule(
+        r"entry \d+ of the schema log (\S+) is damaged",
+        "DELTA_STREAMING_SCHEMA_LOG_DESERIALIZE_FAILED",
+        "22000",
+        "Incomplete log file in the Delta streaming source schema log at '{1}'",
+    ),
+    _rule(
+        r"another query uses the schema log (\S+) of a stream of (\S+):",
+        "DELTA_STREAMING_SCHEMA_LOCATION_CONFLICT",
+        "22000",
+        "Detected conflicting schema location '{1}' while streaming from table or table located at '{2}'",
+    ),
+    _rule(
+        r"schemaTrackingLocation is (\S+), which is not below the checkpoint (\S+):",
+        "DELTA_STREAMING_SCHEMA_LOCATION_NOT_UNDER_CHECKPOINT",
+        "22000",
+        "Schema location '{1}' must be placed under checkpoint location '{2}'",
+    ),
     # definitions
     _rule(
         r"the table has a column `(.+?)` already",

@@ -9,13 +9,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from deltafast._interop.record_batch_reader import RecordBatchReader
-from deltafast.exceptions import warn
+from deltafast.exceptions import InvalidArgumentError, warn
 from deltafast.spark._scan import file_index, python_scan
 from deltafast.spark._scan.file_index import IndexUnavailableError
 from deltafast.spark._scan.physical_columns import field_of, quoted
 from deltafast.spark._scan.snapshot import VECTOR, Listing
 
 if TYPE_CHECKING:
+    import re
+
     import pyarrow as pa
 
     from deltafast.spark._scan.snapshot import Version
@@ -25,30 +27,46 @@ __all__ = ["changes"]
 _TYPE, _VERSION, _TIME = "_change_type", "_commit_version", "_commit_timestamp"
 
 
-def changes(version: Version, first: int, last: int) -> Any:
+def changes(version: Version, first: int, last: int, excluded: re.Pattern[str] | None = None) -> Any:
     """Return the change data feed of some versions: the columns of `version` and the feed's three.
 
     Args:
         version: The version whose schema the feed has.
         first: The first version of the feed.
         last: The last one; no rows if it is less than `first`.
+        excluded: Changes in files whose path in the log it matches are left out.
+
+    Raises:
+        InvalidArgumentError: Files cannot be left out, because the Python of the executors reads the feed.
     """
     is_empty, has_ids = last < first, version.mapping == "id"
     if is_empty or version.session.is_connect or (has_ids and not version.snapshot.ids_agree()):
+        _check_python(excluded)
         return python_scan.changes(version, first, last)
     try:
-        return _scan(version, first, last)
+        return _scan(version, first, last, excluded)
     except IndexUnavailableError as error:
+        _check_python(excluded)
         warn(f"{error}; the Python of the executors reads the change data feed instead")
         return python_scan.changes(version, first, last)
 
 
-def _scan(version: Version, first: int, last: int) -> Any:
+def _check_python(excluded: re.Pattern[str] | None) -> None:
+    if excluded is not None:
+        message = (
+            "excludeRegex with a change data feed needs a classic session whose Spark reads the feed: filter the rows"
+        )
+        raise InvalidArgumentError(message)
+
+
+def _scan(version: Version, first: int, last: int, excluded: re.Pattern[str] | None) -> Any:
     import pyarrow.compute as pc
     from pyspark.sql import functions
 
     compute: Any = pc
     found: Any = RecordBatchReader(version.snapshot.change_files(first, last)).read_all()
+    if excluded is not None:
+        found = found.filter([excluded.search(path) is None for path in found.column("path").to_pylist()])
     in_files = compute.is_null(found.column("change_type"))
     frames: list[Any] = []
     for files, has_column in ((found.filter(in_files), True), (found.filter(compute.invert(in_files)), False)):

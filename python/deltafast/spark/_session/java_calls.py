@@ -104,7 +104,7 @@ class StreamHandler(Protocol):
     """Plans streams that read tables; `StreamHandler.java` documents the methods."""
 
     def streamSchema(self, session: Any, options: Any, failure: Any) -> Any: ...  # noqa: N802 - Java calls it
-    def streamPlanner(self, session: Any, options: Any, failure: Any) -> Any: ...  # noqa: N802
+    def streamPlanner(self, session: Any, options: Any, checkpoint: Any, failure: Any) -> Any: ...  # noqa: N802
 
 
 class StreamPlanner(Protocol):
@@ -113,6 +113,7 @@ class StreamPlanner(Protocol):
     def schema(self) -> Any: ...
     def nextPosition(self, start: Any, isLimited: bool, failure: Any) -> str | None: ...  # noqa: N802, N803
     def batch(self, start: Any, end: Any, failure: Any) -> Any: ...
+    def finish(self, end: Any, failure: Any) -> None: ...
     def stopAtNewest(self, failure: Any) -> None: ...  # noqa: N802
 
 

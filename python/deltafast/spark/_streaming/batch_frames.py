@@ -55,14 +55,21 @@ class BatchFrames:
         ]
         if versions:
             there = self._at(versions[-1])
-            frames.append(self._shaped(changes(there, versions[0], versions[-1]), there, has_changes=True))
+            found = changes(there, versions[0], versions[-1], self._plan.excluded)
+            frames.append(self._shaped(found, there, has_changes=True))
         if not frames:
-            there = self._at(self._plan.table.version())
-            frames.append(self._shaped(files_frame(there, ()), there))
+            frames.append(self._empty())
         whole = frames[0]
         for frame in frames[1:]:
             whole = whole.unionAll(frame)
         return whole
+
+    def _empty(self) -> Any:
+        """Return a frame without rows."""
+        from pyspark.sql import functions
+
+        columns = (functions.lit(None).cast(spark_type(of["type"])).alias(of["name"]) for of in self._fields)
+        return self.session.spark.range(0).select(*columns)
 
     def _at(self, version: int) -> Version:
         there = pinned(self._plan.table)

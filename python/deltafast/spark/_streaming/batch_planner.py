@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from deltafast._handle import handle_of
@@ -19,6 +20,7 @@ from deltafast.exceptions import DeltaProtocolError, InvalidArgumentError, Schem
 from deltafast.spark._scan.physical_columns import plain_type
 from deltafast.spark._scan.read_tasks import Piece, cut
 from deltafast.spark._session.session import timestamp_in_zone
+from deltafast.spark._streaming.delta_spark_offsets import without_offset
 from deltafast.spark._streaming.options import Room
 from deltafast.spark._streaming.schema_check import chosen, fields_of, fits
 from deltafast.table import pinned
@@ -58,7 +60,8 @@ class StreamPlan:
         self._base = table.version()
         own = fields_of(handle_of(table))
         self.fields = own if schema is None else chosen(own, schema, handle_of(table))
-        self._excluded = None if options.exclude is None else re.compile(options.exclude)
+        #: Files whose path in the log it matches are left out.
+        self.excluded = None if options.exclude is None else re.compile(options.exclude)
         self._last: int | None = None
         self._begin: StreamPosition | None = None
         self._seen: dict[int, _core.CommitFiles | None] = {}
@@ -82,12 +85,12 @@ class StreamPlan:
             found: Any = json.loads(text)
         except ValueError:
             found = None
+        if isinstance(found, dict) and "begin" in found:
+            return without_offset(cast("dict[str, Any]", found))
         if isinstance(found, dict) and {"reservoirId", "reservoirVersion", "index"} <= found.keys():
             return self._from_delta_spark(cast("dict[str, Any]", found))
-        if not isinstance(found, dict) or "begin" not in found:
-            message = f"the checkpoint holds no position of a stream of a Delta table: {text:.200}"
-            raise InvalidArgumentError(message)
-        return cast("dict[str, Any]", found)
+        message = f"the checkpoint holds no position of a stream of a Delta table: {text:.200}"
+        raise InvalidArgumentError(message)
 
     def _from_delta_spark(self, found: dict[str, Any]) -> dict[str, Any]:
         """Return the position of delta-spark's offset: the last file that it read, or a negative index for none."""
@@ -98,11 +101,34 @@ class StreamPlan:
             raise InvalidArgumentError(message)
         version, index = int(found["reservoirVersion"]), max(int(found["index"]) + 1, 0)
         is_snapshot = bool(found.get("isStartingVersion", False))
-        if index and self.options.change_data_feed and not is_snapshot:
-            # A batch of changes has all files of a version or none.
-            version, index = version + 1, 0
+        if index and (self.options.change_data_feed or self.excluded is not None):
+            version, index = self._after_files(version, index, snapshot=is_snapshot)
         place = self._log.cursor(StreamPosition(version, index, snapshot=is_snapshot), 0)
         return {"begin": place, "at": place}
+
+    def _after_files(self, version: int, count: int, *, snapshot: bool) -> tuple[int, int]:
+        """Return version and index of the position after the first files of a version, as delta-spark counts them."""
+        if snapshot:
+            paths = [file.path for file in self._log.snapshot_files(version)]
+        else:
+            commit = self._commit(self._commits(version), version)
+            if commit is None:
+                return version + 1, 0
+            if self.options.change_data_feed and not _has_only_inserts(commit):
+                if count < commit.feed_files and not self._is_read_whole(version):
+                    message = (
+                        f"the checkpoint of delta-spark ends within the changes of version {version} of "
+                        f"{self.table.table_uri}, which deltafast reads as a whole: let delta-spark complete them"
+                    )
+                    raise InvalidArgumentError(message, version=version, path=self.table.table_uri)
+                return version + 1, 0
+            paths = [path for path, _ in commit.adds]
+        return version, sum(not self._is_excluded(path) for path in paths[:count])
+
+    def _is_read_whole(self, version: int) -> bool:
+        """Return whether delta-spark does not divide the changes of a version: change data files, deletion vectors."""
+        found = RecordBatchReader(self._at(version).snapshot.change_files(version, version)).read_all()
+        return found.column("change_type").null_count > 0 or found.column("excluded").null_count < len(found)
 
     def stop_at_newest(self) -> None:
         """Stop at the version that is the newest now."""
@@ -155,10 +181,20 @@ class StreamPlan:
         return pieces
 
     def _changes(self, place: StreamPosition, last: StreamPosition) -> list[_Part]:
-        """Return the versions that have changes; each is read as a whole."""
+        """Return the versions that have changes, and the files of versions of which not all are read."""
         commits = self._commits(place.version)
-        found = ((version, self._commit(commits, version)) for version in range(place.version, last.version))
-        return [_Part(version, None, snapshot=False) for version, commit in found if commit and commit.feed_files]
+        held: list[_Part] = []
+        for version in range(place.version, last.version + (last.index > 0)):
+            commit = self._commit(commits, version)
+            if commit is None or not commit.feed_files:
+                continue
+            begin = place.index if version == place.version else 0
+            if begin or version == last.version:
+                files = self._rows_of(commit, version)[: last.index if version == last.version else None]
+                held.append(_Part(version, files[begin:], snapshot=False))
+            else:
+                held.append(_Part(version, None, snapshot=False))
+        return held
 
     def _commits_between(self, place: StreamPosition, last: StreamPosition) -> list[_Part]:
         """Return the files of commits; those of consecutive commits that only add rows are read at one version."""
@@ -249,11 +285,25 @@ class StreamPlan:
         """Take the files of a commit up to the limits; return the index of the first one not taken, or None."""
         if commit.table_id is not None and place.version > self._base:
             self._check_new(place.version)
-        if self.options.change_data_feed:
-            return None if not commit.feed_files or room.takes_all(commit.feed_files, commit.feed_bytes) else 0
+        if self.options.change_data_feed and not _has_only_inserts(commit):
+            files, size = self._feed_of(commit, place.version)
+            return None if not files or room.takes_all(files, size) else 0
         files = self._rows_of(commit, place.version)
         index = place.index + room.taken(files[place.index :])
         return index if index < len(files) else None
+
+    def _feed_of(self, commit: _core.CommitFiles, version: int) -> tuple[int, int]:
+        """Return the number of files of a commit's change data feed, and their bytes."""
+        if self.excluded is None or not commit.feed_files:
+            return commit.feed_files, commit.feed_bytes
+        found = RecordBatchReader(self._at(version).snapshot.change_files(version, version)).read_all()
+        columns = (found.column(name).to_pylist() for name in ("path", "size_bytes", "excluded"))
+        listed = [entry for entry in zip(*columns, strict=True) if not self._is_excluded(entry[0])]
+        # A file that gets another deletion vector is removed and added, which are two files for the limits.
+        often = Counter(path for path, _, _ in listed)
+        added = {path for path, _ in commit.adds}
+        times = [2 if vector and path in added and often[path] == 1 else 1 for path, _, vector in listed]
+        return sum(times), sum(n * size for n, (_, size, _) in zip(times, listed, strict=True))
 
     def _rows_of(self, commit: _core.CommitFiles, version: int) -> list[StreamFile]:
         """Return the files of a commit whose rows are new.
@@ -282,7 +332,7 @@ class StreamPlan:
         return [StreamFile(*add) for add in commit.adds if not self._is_excluded(add[0])]
 
     def _is_excluded(self, path: str) -> bool:
-        return self._excluded is not None and self._excluded.search(path) is not None
+        return self.excluded is not None and self.excluded.search(path) is not None
 
     # --- the log ---------------------------------------------------------------------------------
 
@@ -403,6 +453,11 @@ class StreamPlan:
                     f"{version}: start the stream again with a later startingVersion"
                 )
                 raise SchemaMismatchError(message, version=version, path=self.table.table_uri, column=field["name"])
+
+
+def _has_only_inserts(commit: _core.CommitFiles) -> bool:
+    """Return whether the change data feed of a commit are the rows of its files."""
+    return not commit.removes and commit.feed_files == len(commit.adds)
 
 
 class _Part(NamedTuple):

@@ -195,6 +195,11 @@ class _StreamReader(Shipped, DataSourceStreamReader, SupportsTriggerAvailableNow
         options = stream_options(source.given, known=("path",))
         added = {field["name"] for field in CHANGE_DATA_FIELDS} if options.change_data_feed else set[str]()
         fields = [field for field in schema.jsonValue()["fields"] if field["name"] not in added]
+        if options.change_data_feed and options.exclude is not None and not isinstance(source, PlacesDataSource):
+            message = (
+                "format('deltafast') reads a change data feed without excludeRegex: use readStream.format('delta')"
+            )
+            raise InvalidArgumentError(message)
         self._max_files = options.max_files
         self._opened = Opened.of(source.place, source.zone, schema)
         self._arguments = options, None if isinstance(source, PlacesDataSource) else fields

@@ -11,7 +11,7 @@ from deltafast.exceptions import InvalidArgumentError
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__ = ["Room", "StreamOptions", "is_stream_option", "is_true", "stream_options"]
+__all__ = ["SCHEMA_TRACKING", "Room", "StreamOptions", "is_stream_option", "is_true", "stream_options"]
 
 #: Maximum number of files of a batch if no limit of files or bytes is given.
 _MAX_FILES = 1000
@@ -30,13 +30,18 @@ _OPTIONS = (
     "excluderegex",
     "failondataloss",
 )
+#: The options of the schema log, see `schema_tracking`.
+SCHEMA_TRACKING = (
+    "schematrackinglocation",
+    "schemalocation",
+    "streamingsourcetrackingid",
+    "allowsourcecolumndrop",
+    "allowsourcecolumnrename",
+    "allowsourcecolumntypechange",
+)
+_NO_SCHEMA_LOG = "only readStream.format('delta') of a classic session follows changes of the schema"
 _REFUSED = {
-    "schematrackinglocation": "a stream does not follow changes of the schema: start over with another checkpoint",
-    "schemalocation": "a stream does not follow changes of the schema: start over with another checkpoint",
-    "allowsourcecolumndrop": "a stream does not follow dropped columns: start over with another checkpoint",
-    "allowsourcecolumnrename": "a stream does not follow renamed columns: start over with another checkpoint",
-    "allowsourcecolumntypechange": "a stream does not follow changed types: start over with another checkpoint",
-    "witheventtimeorder": "the first rows come in the order of their files: order them yourself",
+    **dict.fromkeys(SCHEMA_TRACKING, _NO_SCHEMA_LOG),
     "endingversion": "a stream has no end: use Trigger.AvailableNow",
     "endingtimestamp": "a stream has no end: use Trigger.AvailableNow",
     "versionasof": "a stream has startingVersion",
@@ -147,9 +152,6 @@ def stream_options(options: Mapping[str, Any], known: tuple[str, ...] = ()) -> S
     exclude = given.get("excluderegex")
     change_data_feed = is_true(given.get("readchangefeed", given.get("readchangedata")))
     if exclude is not None:
-        if change_data_feed:
-            message = "excludeRegex leaves out files, which a change feed has none of its own of: filter the rows"
-            raise InvalidArgumentError(message)
         try:
             re.compile(exclude)
         except re.error as error:

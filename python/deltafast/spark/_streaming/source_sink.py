@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal
 
-from deltafast.exceptions import DeltaError, InvalidArgumentError
+from deltafast.exceptions import InvalidArgumentError
 from deltafast.spark._session.executor_package import register_at_driver, shipped_format
 from deltafast.spark._session.session import Session
 from deltafast.spark._session.storage import place_of, settings_of
 from deltafast.spark._streaming.batch_frames import BatchFrames
 from deltafast.spark._streaming.batch_planner import BEGINNING, StreamPlan
+from deltafast.spark._streaming.checkpoint_files import CheckpointFolder
 from deltafast.spark._streaming.options import stream_options
 from deltafast.table import DeltaTable
 
@@ -130,7 +130,7 @@ def stream(
     if session.is_connect:
         called = _at_server(place, plan.fields, given, folder, each_batch)
     else:
-        called = _called(_Batches(BatchFrames(session, place, plan), folder), each_batch)
+        called = _called(_Batches(session, place, plan, folder), each_batch)
 
     reader = spark.readStream.format("deltafast-places")
     for key, value in options.items():
@@ -164,8 +164,7 @@ def _at_server(
         if "batches" not in held:
             session = Session(empty.sparkSession)
             table = DeltaTable(place.uri, storage_options=place.options or None, time_zone=session.zone)
-            frames = BatchFrames(session, place, StreamPlan(table, given, fields))
-            held["batches"] = _Batches(frames, checkpoint)
+            held["batches"] = _Batches(session, place, StreamPlan(table, given, fields), checkpoint)
         each_batch(held["batches"].frame(number), number)
 
     return called
@@ -174,8 +173,9 @@ def _at_server(
 class _Batches:
     """The batches of a query, whose ends Spark writes to its checkpoint before it runs them."""
 
-    def __init__(self, frames: BatchFrames, checkpoint: Place) -> None:
-        self._frames, self._session, self._checkpoint = frames, frames.session, checkpoint
+    def __init__(self, session: Session, place: Place, plan: StreamPlan, checkpoint: Place) -> None:
+        self._frames, self._plan = BatchFrames(session, place, plan), plan
+        self._session, self._checkpoint = session, checkpoint
 
     def frame(self, number: int) -> Any:
         """Return the rows of a batch."""
@@ -186,15 +186,8 @@ class _Batches:
         """Return the position of the end of a batch."""
         text = self._read(f"offsets/{number}")
         # A version, a line of settings, and a line for each source; there is one.
-        lines = text.splitlines()
-        try:
-            found = json.loads(lines[-1])
-        except ValueError:
-            found = None
-        if len(lines) < 3 or not isinstance(found, dict) or "begin" not in found:  # noqa: PLR2004
-            message = f"the checkpoint {self._checkpoint.hadoop} holds no place of deltafast for batch {number}"
-            raise DeltaError(message)
-        return cast("dict[str, Any]", found)
+        lines = text.splitlines()[2:]
+        return self._plan.position_of(lines[0] if lines else repr(text))
 
     def _read(self, name: str) -> str:
         """Return a file of the checkpoint, read through Spark's Java, or by the core on Connect."""
@@ -202,14 +195,7 @@ class _Batches:
             from deltafast.spark._streaming.staged_batches import text_of
 
             return text_of(self._checkpoint, name)
-        jvm = self._session.jvm
-        path = jvm.org.apache.hadoop.fs.Path(f"{self._checkpoint.hadoop}/{name}")
-        files = path.getFileSystem(self._session.spark._jsparkSession.sessionState().newHadoopConf())
-        source = files.open(path)
-        try:
-            return str(jvm.org.apache.commons.io.IOUtils.toString(source, "UTF-8"))
-        finally:
-            source.close()
+        return CheckpointFolder(self._session, self._checkpoint.hadoop).read(name)
 
 
 def sink(

@@ -11,13 +11,16 @@ from deltafast.spark._session.java_calls import set_stream_handler, stream_plann
 from deltafast.spark._session.session import Session
 from deltafast.spark._session.storage import place_of
 from deltafast.spark._streaming.batch_frames import BatchFrames, stream_fields
-from deltafast.spark._streaming.batch_planner import StreamPlan
-from deltafast.spark._streaming.options import is_stream_option, stream_options
+from deltafast.spark._streaming.delta_spark_offsets import offset_of
+from deltafast.spark._streaming.options import SCHEMA_TRACKING, is_stream_option, stream_options
+from deltafast.spark._streaming.schema_tracking import planned
+from deltafast.spark._streaming.tracked_plan import TrackedPlan
 from deltafast.spark.exceptions import during, set_failure
 from deltafast.table import DeltaTable
 
 if TYPE_CHECKING:
     from deltafast.spark._session.storage import Place
+    from deltafast.spark._streaming.batch_planner import StreamPlan
 
 __all__ = ["plan_streams", "stream_format"]
 
@@ -59,18 +62,23 @@ class _Streams:
             set_failure(error, failure)
             return None
 
-    def streamPlanner(self, session: Any, options: Any, failure: Any) -> Any:  # noqa: N802 - Java calls it
+    def streamPlanner(self, session: Any, options: Any, checkpoint: Any, failure: Any) -> Any:  # noqa: N802 - Java calls it
         """Return the planner of a stream; on an error set `failure`."""
         try:
             with during("stream"):
-                planner = _StreamPlanner(*self._plan(session, options))
+                planner = _StreamPlanner(*self._plan(session, options, str(checkpoint)))
                 return stream_planner(self._session, self._provider, planner)
         except BaseException as error:  # noqa: BLE001 - Java raises it again
             set_failure(error, failure)
             return None
 
-    def _plan(self, java: Any, options: Any) -> tuple[Session, Place, StreamPlan]:
+    def _plan(self, java: Any, options: Any, source: str | None = None) -> tuple[Session, Place, StreamPlan]:
         """Return the stream of a table by the options of a reader.
+
+        Args:
+            java: The session.
+            options: The options of the reader.
+            source: The folder of the source in the checkpoint; None if the query is not started yet.
 
         Raises:
             InvalidArgumentError: An option is invalid, or the path is missing.
@@ -87,7 +95,7 @@ class _Streams:
         table = DeltaTable(place.uri, storage_options=place.options or None, time_zone=session.zone)
         # Like delta-spark, it ignores other options.
         known = {key: value for key, value in given.items() if is_stream_option(key)}
-        return session, place, StreamPlan(table, stream_options(known))
+        return session, place, planned(session, table, stream_options(known, SCHEMA_TRACKING), given, source)
 
 
 class _StreamPlanner:
@@ -111,7 +119,7 @@ class _StreamPlanner:
         try:
             begin = self._plan.position_of(str(start))
             end = self._plan.next(begin, limited=isLimited)
-            return str(start) if start and end == begin else json.dumps(end)
+            return str(start) if start and end == begin else self._text(end)
         except BaseException as error:  # noqa: BLE001 - Java raises it again
             set_failure(error, failure)
             return None
@@ -124,6 +132,20 @@ class _StreamPlanner:
         except BaseException as error:  # noqa: BLE001 - Java raises it again
             set_failure(error, failure)
             return None
+
+    def finish(self, end: Any, failure: Any) -> None:
+        """Note that the batch that ends at `end` is complete."""
+        try:
+            if isinstance(self._plan, TrackedPlan):
+                with during("stream"):
+                    self._plan.finish(self._plan.position_of(str(end)))
+        except BaseException as error:  # noqa: BLE001 - Java raises it again
+            set_failure(error, failure)
+
+    def _text(self, position: dict[str, Any]) -> str:
+        """Return a position for the checkpoint, which delta-spark can read unless it counts the files differently."""
+        is_same = self._plan.options.exclude is None or not position["at"]["index"]
+        return json.dumps({**(offset_of(position) if is_same else {}), **position})
 
     def stopAtNewest(self, failure: Any) -> None:  # noqa: N802 - Java calls it
         """End the query at the version that is the newest now."""

@@ -33,6 +33,7 @@ from deltafast.spark._session.session import Session, frame_alias
 from deltafast.spark._session.storage import place_of, transaction_version
 from deltafast.spark._write.change_files import write_change_data
 from deltafast.spark._write.core_writer import write_direct
+from deltafast.spark._write.option_names import with_option_names
 from deltafast.spark._write.physical_schema import logical, physical
 from deltafast.spark._write.staging_folder import gathered, gathering, of_format, remove, write_folder
 from deltafast.table import DeltaTable
@@ -148,6 +149,7 @@ def described(
     }
 
 
+@with_option_names()
 def write_rows(
     frame: Any,
     path: str | os.PathLike[str],
@@ -226,6 +228,7 @@ def write_rows(
     return version
 
 
+@with_option_names()
 def write_as_select(
     frame: Any,
     place: Place,

@@ -54,7 +54,7 @@ public class DeltaStreamProvider implements StreamSourceProvider {
     FormatFailure failure = new FormatFailure();
     java.util.Map<String, String> given = CollectionConverters.asJava(options);
     StreamPlanner planner =
-        currentStreamHandler().streamPlanner(context.sparkSession(), given, failure);
+        currentStreamHandler().streamPlanner(context.sparkSession(), given, metadata, failure);
     failure.raise();
     return new DeltaStreamSource(planner, DeltaProvider.pathOf(given));
   }

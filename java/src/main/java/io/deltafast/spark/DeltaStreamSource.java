@@ -72,6 +72,14 @@ public final class DeltaStreamSource implements Source, SupportsTriggerAvailable
     return org.apache.spark.sql.classic.Dataset.ofRows(batch.sparkSession(), (LogicalPlan) plan);
   }
 
+  /** Spark calls it when the next batch is planned. */
+  @Override
+  public void commit(Offset end) {
+    FormatFailure failure = new FormatFailure();
+    planner.finish(end.json(), failure);
+    failure.raise();
+  }
+
   @Override
   public void stop() {}
 

@@ -23,6 +23,9 @@ public interface StreamPlanner {
   /** The rows between two positions; null if `failure` was set. */
   Dataset<Row> batch(String start, String end, FormatFailure failure);
 
+  /** Called after the batch that ends at `end`; `failure` stops the query. */
+  void finish(String end, FormatFailure failure);
+
   /** Ends the query at the version that is the newest now, unless it sets `failure`. */
   void stopAtNewest(FormatFailure failure);
 }
