@@ -102,6 +102,8 @@ wheel: $(VENV)/.wheel $(JAR) ## Build the wheel that is published, test it where
 	$(VENV)/bin/uv pip install --quiet --python dist/.venv/bin/python "$$(ls dist/deltafast-*.whl)[pandas]"
 	cd dist && .venv/bin/python ../dev/demo.py --cache $(abspath $(CACHE)) --files 0
 	$(VENV)/bin/uv pip install --quiet --python dist/.venv/bin/python --group test
+	dev/npm
+	dev/strace
 	dist/.venv/bin/python -m pytest -n 2 --dist worksteal $(CORE)
 	@ls -l dist/deltafast-*.whl | awk '{printf "%s %.1f MB\n", $$NF, $$5 / 1e6}'
 

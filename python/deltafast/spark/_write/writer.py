@@ -216,6 +216,9 @@ def write_rows(
     }
     if writer == "driver" or settings["keys"]:
         # The core finds the rows that have the keys of the new ones.
+        before = _schema_before(place) if fits is not None else None
+        if fits is not None and before is not None:
+            fits(_collated(json.loads(frame.schema.json())), _collated(before))
         version = _through_driver(session, frame, place, settings, replace_where)
     else:
         plan = _planned(session, frame, place, settings)

@@ -439,3 +439,15 @@ def test_variants_are_not_shredded(spark, tmp_path):
         assert {column.path for column in pq.ParquetFile(file).schema} == {"id", "v.value", "v.metadata"}
     values = [row[0] for row in spark.sql("SELECT variant_get(v, '$.a', 'int') FROM variants").collect()]
     assert sorted(values) == [1] * 4 + [2] * 4
+
+
+def test_rows_replaced_by_keys_are_not_cast(spark, replaced):
+    rows = spark.range(1).selectExpr("'70' id", "1L p", "'z' more")
+    writer = rows.write.format("delta").mode("overwrite").option("replaceUsing", "id")
+    with pytest.raises(AnalysisException, match="Failed to merge fields"):
+        writer.save(replaced)
+    assert DeltaTable(replaced).version() == 2
+    rows.selectExpr("CAST(id AS BIGINT) id", "p", "more").write.format("delta").mode("overwrite").option(
+        "replaceUsing", "id"
+    ).save(replaced)
+    assert spark.read.format("delta").load(replaced).where("more = 'z'").count() == 1
