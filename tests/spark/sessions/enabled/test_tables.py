@@ -451,3 +451,29 @@ def test_rows_replaced_by_keys_are_not_cast(spark, replaced):
         "replaceUsing", "id"
     ).save(replaced)
     assert spark.read.format("delta").load(replaced).where("more = 'z'").count() == 1
+
+
+@pytest.mark.parametrize("mapping", ["none", "name"])
+def test_strings_with_a_collation_or_a_length(spark, tmp_path, mapping):
+    path = str(tmp_path / "t")
+    collated, char = {"__COLLATIONS": {"s": "spark.UTF8_LCASE"}}, {"__CHAR_VARCHAR_TYPE_STRING": "array<char(3)>"}
+    fields = [
+        deltafast.Field("id", deltafast.PrimitiveType("integer")),
+        deltafast.Field("s", deltafast.PrimitiveType("string"), metadata=collated),
+        deltafast.Field("l", deltafast.ArrayType(deltafast.PrimitiveType("string")), metadata=char),
+    ]
+    properties = {"delta.feature.collations": "supported", "delta.columnMapping.mode": mapping}
+    DeltaTable.create(path, deltafast.Schema(fields), configuration=properties)
+    spark.sql(f"CREATE TABLE collated USING delta LOCATION '{path}'")
+    spark.sql("INSERT INTO collated SELECT id, x, array(x) FROM VALUES (1, 'ABC'), (2, 'abc'), (3, 'b') t(id, x)")
+    with pytest.raises(AnalysisException, match="DELTA_FAILED_TO_MERGE_FIELDS"):
+        spark.sql("SELECT 4 id, 'x' s").write.format("delta").mode("append").save(path)
+    for frame in (spark.read.format("delta").load(path), spark.table("collated"), spark.sql(f"FROM delta.`{path}`")):
+        assert ids(frame.where("s = 'aBc'")) == ids(frame.where("s IN ('x', 'abC')")) == [1, 2]
+        assert ids(frame.where("s LIKE 'aB%' AND s > 'AA'")) == [1, 2]
+        assert frame.select("s").distinct().count() == 2
+        assert [row.l for row in frame.where("l[0] = 'b  '").collect()] == [["b  "]]
+    with pytest.raises(AnalysisException, match="the column `s` has the collation"):
+        spark.sql("DELETE FROM collated WHERE s = 'abc'")
+    spark.sql("DELETE FROM collated WHERE id = 1")
+    assert ids(spark.table("collated").where("s = 'ABC'")) == [2]
