@@ -7,7 +7,7 @@ their locations to such a source: queries get frames for the names of tables in 
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from deltafast._util.write_modes import save_mode
 from deltafast.exceptions import DeltaError, InvalidArgumentError
@@ -44,6 +44,9 @@ class ConnectProvider:
         InvalidArgumentError: The server already has a format `delta`, or does not accept Python data sources.
     """
 
+    #: Whether Spark's parser gives statements to Python.
+    parses: Final = False
+
     def __init__(self, session: Session) -> None:
         try:
             register_as_delta(session)
@@ -58,6 +61,9 @@ class ConnectProvider:
     def belongs_to(self, spark: Any) -> bool:
         """Return whether a session is one in which the server has the format."""
         return spark in READ_BY_CLIENT
+
+    def include(self, spark: Any) -> None:
+        """Do nothing: the parser is the server's."""
 
     def forget(self, spark: Any) -> None:
         """Do nothing: no relations are cached."""

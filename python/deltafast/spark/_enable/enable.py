@@ -24,7 +24,6 @@ from deltafast.spark._enable.provider import (
     forget_deltas_catalog,
     known_options,
     known_to_delta,
-    put_catalog,
     read_frame,
 )
 from deltafast.spark._enable.statement_handler import is_of_the_catalog, managing, run_statement
@@ -93,15 +92,16 @@ class _Enabled:
 
     def statement(self, before: Any) -> Any:
         """Patch `SparkSession.sql` for parameters and frames, which its parser does not pass to Python, and Connect."""
-        is_classic = isinstance(self.provider, Provider)
+        provider = self.provider
 
         def sql(spark: Any, sqlQuery: Any, args: Any = None, **kwargs: Any) -> Any:  # noqa: N803 - PySpark's name
             if kwargs:
                 return self._formatted(before, spark, sqlQuery, args, kwargs)
-            if (is_classic and not args) or is_of_the_catalog(str(sqlQuery)):
+            provider.include(spark)
+            if (provider.parses and not args) or is_of_the_catalog(str(sqlQuery)):
                 return before(spark, sqlQuery, args)
-            self.provider.forget(spark)
-            return run_statement(self.provider, spark, sqlQuery, args)
+            provider.forget(spark)
+            return run_statement(provider, spark, sqlQuery, args)
 
         return sql
 
@@ -194,7 +194,7 @@ class _Enabled:
 
         def new_session(spark: Any) -> Any:
             made = before(spark)
-            put_catalog(Session(made))
+            self.provider.include(made)
             return made
 
         return new_session
@@ -282,7 +282,7 @@ def enable(spark: Any) -> None:
 def _on_classic(session: Session) -> _Enabled:
     """Register the format in the driver's Java, and patch what it cannot do."""
     provider = Provider(session)
-    put_catalog(session)
+    provider.include(session.spark)
     enabled = _Enabled(provider)
     from pyspark.errors.exceptions import captured
     from pyspark.sql import DataFrameReader, DataFrameWriterV2, SparkSession

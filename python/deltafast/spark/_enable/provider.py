@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
+from weakref import WeakSet
 
 from deltafast._util.write_modes import save_mode
 from deltafast.exceptions import DeltaError, InvalidArgumentError
@@ -15,6 +16,7 @@ from deltafast.spark._enable.statement_handler import ParsedStatements
 from deltafast.spark._scan.reader import followed, read
 from deltafast.spark._session.java_calls import delta_provider, set_handler
 from deltafast.spark._session.java_library import first_line
+from deltafast.spark._session.session import Session
 from deltafast.spark._streaming.stream_source import plan_streams
 from deltafast.spark._write.physical_schema import fits_as_stored
 from deltafast.spark._write.writer import described, write_rows
@@ -23,7 +25,6 @@ from deltafast.spark.exceptions import during, set_failure
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from deltafast.spark._session.session import Session
 
 __all__ = [
     "CLUSTER",
@@ -139,15 +140,21 @@ class Provider:
         InvalidArgumentError: This Spark does not accept the format.
     """
 
+    #: Whether Spark's parser gives statements to Python.
+    parses: Final = True
+
     def __init__(self, session: Session) -> None:
         self._session = session
         #: The last error, and the message with which Java raises it.
         self._failure: tuple[BaseException, str] | None = None
+        #: Those that have the parser and the catalog.
+        self._sessions: WeakSet[Any] = WeakSet()
         try:
             self._java = delta_provider(session)
             plan_streams(session, self._java, "DeltaProvider")
             set_handler(session, self._java, self)
-            self._statements = ParsedStatements(session, self, self._spark, self._fail)
+            self._statements = ParsedStatements(self, self._spark, self._fail)
+            self._statements.put(session)
         except DeltaError:
             raise
         except Exception as error:
@@ -158,6 +165,14 @@ class Provider:
     def belongs_to(self, spark: Any) -> bool:
         """Return whether a session is one of this driver, which has not been stopped since."""
         return getattr(spark, "_sc", None) is self._session.spark._sc and spark._sc._jsc is not None
+
+    def include(self, spark: Any) -> None:
+        """Give a session the parser and the catalog, also one that existed before."""
+        if spark not in self._sessions:
+            session = Session(spark)
+            self._statements.put(session)
+            put_catalog(session)
+            self._sessions.add(spark)
 
     def forget(self, spark: Any) -> None:
         """Make the next query read the newest versions of tables of the catalog."""
@@ -171,9 +186,10 @@ class Provider:
         """Stop answering requests."""
         self._java.setHandler(None)
         self._java.setStreamHandler(None)
-        self._statements.end()
-        if self.belongs_to(self._session.spark):
-            take_catalog_back(self._session)
+        self._statements.end(self._session)
+        for spark in self._sessions:
+            if self.belongs_to(spark):
+                take_catalog_back(Session(spark))
 
     def read(self, session: Any, options: Any, failure: Any) -> Any:
         """Return the frame of a table for Java; on an error set `failure`."""

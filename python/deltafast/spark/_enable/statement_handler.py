@@ -84,7 +84,6 @@ class ParsedStatements:
     """What Java calls for each statement.
 
     Args:
-        session: The session whose parser Python precedes, with those that are derived from it.
         provider: The format.
         session_of: Returns the session of Python of one of Java.
         fail: Keeps an exception that Java raises again.
@@ -92,17 +91,19 @@ class ParsedStatements:
 
     def __init__(
         self,
-        session: Session,
         provider: CatalogProvider,
         session_of: Callable[[Any], Any],
         fail: Callable[[BaseException, Any], None],
     ) -> None:
-        self._session, self._provider, self._session_of, self._fail = session, provider, session_of, fail
+        self._provider, self._session_of, self._fail = provider, session_of, fail
+
+    def put(self, session: Session) -> None:
+        """Read the statements of a session, and of those that are derived from it, before Spark's parser does."""
         put_parser(session, self)
 
-    def end(self) -> None:
-        """Leave all statements to Spark."""
-        take_parser_back(self._session)
+    def end(self, session: Session) -> None:
+        """Leave the statements of all sessions of the driver to Spark."""
+        take_parser_back(session)
 
     def read(self, session: Any, text: Any, parameters: Any, reading: Any, failure: Any) -> None:
         """Say in `reading` what a statement is; on an error set `failure`."""

@@ -160,6 +160,13 @@ def test_other_sessions_and_the_way_back(spark, table):
     assert java(other, f"DELETE FROM delta.`{table}` WHERE id = 0").collect() == [(1,)]
     assert java(spark.active(), "SELECT 1").collect() == [(1,)]
     deltafast.spark.disable(spark)
+    older = spark.newSession()
+    deltafast.spark.enable(spark)
+    assert older.sql(f"UPDATE delta.`{table}` SET s = 'older' WHERE id = 1").collect() == [(1,)]
+    assert java(older, f"SELECT s FROM delta.`{table}` WHERE id = 1").collect() == [("older",)]
+    assert older.conf.get(catalog) == "io.deltafast.spark.DeltafastCatalog"
+    deltafast.spark.disable(spark)
+    assert older.conf.get(catalog, "builtin") == "builtin"
     assert spark.conf.get(catalog, "builtin") == "builtin"
     with pytest.raises(AnalysisException):
         java(spark, f"DELETE FROM delta.`{table}`")
