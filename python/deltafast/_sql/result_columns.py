@@ -11,7 +11,7 @@ from deltafast._sql import tree
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["CHANGED_ROWS", "NO_COLUMNS", "OPTIMIZED", "RESTORED", "VACUUMED", "columns_of"]
+__all__ = ["CHANGED_ROWS", "MERGED", "NO_COLUMNS", "OPTIMIZED", "RESTORED", "VACUUMED", "columns_of"]
 
 
 def _numbers(names: Iterable[str]) -> pa.Schema:
@@ -22,7 +22,7 @@ NO_COLUMNS: Final = pa.schema([])
 #: DELETE and UPDATE.
 CHANGED_ROWS: Final = _numbers(["num_affected_rows"])
 _INSERTED: Final = _numbers(["num_affected_rows", "num_inserted_rows"])
-_MERGED: Final = _numbers(["num_affected_rows", "num_updated_rows", "num_deleted_rows", "num_inserted_rows"])
+MERGED: Final = _numbers(["num_affected_rows", "num_updated_rows", "num_deleted_rows", "num_inserted_rows"])
 VACUUMED: Final = pa.schema([("path", pa.string())])
 RESTORED: Final = _numbers(
     [
@@ -119,7 +119,7 @@ _COLUMNS: Final[dict[type, pa.Schema]] = {
     tree.Insert: _INSERTED,
     tree.Delete: CHANGED_ROWS,
     tree.Update: CHANGED_ROWS,
-    tree.Merge: _MERGED,
+    tree.Merge: MERGED,
     tree.CreateTable: NO_COLUMNS,
     tree.Clone: _CLONED,
     tree.Alter: NO_COLUMNS,

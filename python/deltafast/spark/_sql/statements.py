@@ -13,7 +13,7 @@ from deltafast._sql.expressions import plain
 from deltafast._sql.query_text import inserts_of
 from deltafast._sql.reader import Reader
 from deltafast._sql.reading import read_statement
-from deltafast._sql.result_columns import CHANGED_ROWS, NO_COLUMNS, columns_of
+from deltafast._sql.result_columns import CHANGED_ROWS, MERGED, NO_COLUMNS, columns_of
 from deltafast._sql.rows import constants, names_of
 from deltafast._sql.run import run
 from deltafast._sql.run_changes import (
@@ -295,7 +295,7 @@ def _with_subqueries(session: Session, text: str) -> PreparedStatement:
         whole = with_values(text, tables, _SparkReader)
         return _prepared(read_statement(whole, zone=session.zone, reader=_SparkReader), tables).run()
 
-    return PreparedStatement(complete, CHANGED_ROWS)
+    return PreparedStatement(complete, MERGED if re.match(r"(?i)\s*MERGE\b", text) else CHANGED_ROWS)
 
 
 def _made_of_others(session: Session, text: str) -> PreparedStatement | None:

@@ -50,6 +50,9 @@ def test_each_statement_has_the_columns_of_its_result(spark, table, tmp_path):
         f"DELETE FROM {t} WHERE id < 2": [(2,)],
         f"UPDATE {t} SET s = (SELECT 'u') WHERE id = 5": [(1,)],
         f"MERGE INTO {t} t USING (SELECT 5L id, 'm' s) s ON t.id = s.id WHEN MATCHED THEN UPDATE SET *": [(1, 1, 0, 0)],
+        f"MERGE INTO {t} t USING (SELECT 6L id) s ON t.id = s.id WHEN MATCHED THEN UPDATE SET s = (SELECT 'u')": [
+            (1, 1, 0, 0)
+        ],
         f"CREATE TABLE delta.`{tmp_path}/c` (a INT) USING delta": [],
         f"CREATE OR REPLACE TABLE delta.`{tmp_path}/c` USING delta AS SELECT 1 a": [],
         f"CREATE TABLE delta.`{tmp_path}/clone` SHALLOW CLONE {t}": None,
