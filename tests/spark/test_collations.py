@@ -18,7 +18,7 @@ from deltafast.exceptions import (
 )
 from deltafast.spark import jobs
 
-from .helpers import files_read
+from .helpers import files_read, usual_and_proof
 
 pytestmark = [
     pytest.mark.spark,
@@ -154,7 +154,7 @@ def test_constraints_compare_by_collation(reference, spark, folder):
 REFUSED = r"the column `(target\.)?s` has the collation spark\.UTF8_LCASE, by which deltafast cannot compare strings"
 
 
-@pytest.mark.parametrize("engine", ["driver", "jobs"])
+@pytest.mark.parametrize("engine", usual_and_proof(["driver"], ["jobs"]))
 def test_commands_that_would_compare_bytes_are_refused(spark, folder, engine):
     name = f"delta.`{folder}`"
     spark.conf.set("spark.deltafast.engine", engine)
@@ -182,7 +182,7 @@ def test_commands_that_would_compare_bytes_are_refused(spark, folder, engine):
     assert DeltaTable(folder).version() == version
 
 
-@pytest.mark.parametrize("writer", ["jvm", "arrow", "driver"])
+@pytest.mark.parametrize("writer", usual_and_proof(["jvm"], ["arrow", "driver"]))
 def test_new_columns_with_a_collation_are_refused(spark, folder, tmp_path, writer):
     message = "the column `n` has the collation UNICODE: deltafast creates no columns with a collation"
     frame = spark.sql("select 6 id, 'k' p, 'x' collate UNICODE n")
