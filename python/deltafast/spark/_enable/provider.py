@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import json
 import re
+import threading
+from collections import OrderedDict
 from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakSet
 
@@ -70,6 +72,8 @@ _WRITE = (
     "targetAlias",
     "dataChange",
 )
+#: Maximum number of errors that are kept until Java has raised them.
+_FAILURES = 64
 #: Options that have an effect with mode overwrite only.
 _OVERWRITE = ("replaceWhere", "overwriteSchema", "replaceUsing", "replaceOn", "targetAlias")
 #: Spark's names of the options that hold a writer's partition and clustering columns.
@@ -145,8 +149,9 @@ class Provider:
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        #: The last error, and the message with which Java raises it.
-        self._failure: tuple[BaseException, str] | None = None
+        #: The last errors, by the messages with which Java raises them; threads share them.
+        self._failures: OrderedDict[str, BaseException] = OrderedDict()
+        self._failing = threading.Lock()
         #: Those that have the parser and the catalog.
         self._sessions: WeakSet[Any] = WeakSet()
         try:
@@ -213,14 +218,19 @@ class Provider:
 
     def _fail(self, error: BaseException, failure: Any) -> None:
         raised = set_failure(error, failure)
-        if raised is not None:
-            self._failure = raised
+        if raised is None:
+            return
+        found, message = raised
+        with self._failing:
+            self._failures[message] = found
+            while len(self._failures) > _FAILURES:
+                self._failures.popitem(last=False)
 
     def failure(self, message: str) -> BaseException | None:
         """Return the exception that Java raises with this message."""
-        if self._failure is None:
-            return None
-        return self._failure[0] if message.startswith(self._failure[1]) else None
+        with self._failing:
+            known = [key for key in self._failures if message.startswith(key)]
+            return self._failures[max(known, key=len)] if known else None
 
     def _spark(self, java: Any) -> Any:
         if java.equals(self._session.spark._jsparkSession):

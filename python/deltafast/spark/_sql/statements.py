@@ -75,6 +75,8 @@ _OF_DELTA: Final = re.compile(
     r"(?is)\s*(?:(?:CREATE\s+(?:OR\s+REPLACE\s+)?|REPLACE\s+)TABLE\s+(?:IF\s+NOT\s+EXISTS\s+)?"
     r"|INSERT\s+(?:INTO|OVERWRITE)\s+(?:TABLE\s+)?)delta\s*\.\s*`"
 )
+#: Statements of Spark's that hold another as a string, which is parsed by itself.
+_HOLDS_STATEMENTS: Final = re.compile(r"(?i)\s*(?:EXECUTE\s+IMMEDIATE|DECLARE)\b")
 _USING_DELTA: Final = re.compile(r"(?is)\bUSING\s+`?delta`?(\W|$)")
 
 
@@ -174,6 +176,8 @@ def _unread(session: Session, text: str, args: Any) -> PreparedStatement | None:
         return _query(session, _SparkReader(text, session.zone).query(), args)
     if _OF_DELTA.match(text):
         return None
+    if _HOLDS_STATEMENTS.match(text):
+        return _of_spark(session, text, args)
     if is_sparks(text):
         return _of_spark(session, spelled(text, tables, _SparkReader), args)
     if _OWN.match(text) or _speaks_of(text, views_of(session)):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -177,3 +179,33 @@ def test_other_sessions_and_the_way_back(spark, table):
     assert java(spark, "SELECT * FROM plain2").collect() == [(1,)]
     deltafast.spark.enable(spark)
     assert java(spark, f"DELETE FROM delta.`{table}`").collect() == [(19,)]
+
+
+def test_threads_get_their_own_errors_and_results(spark, table, tmp_path):
+    def failing(number):
+        with pytest.raises(deltafast.exceptions.TableNotFoundError) as raised:
+            spark.sql(f"DELETE FROM delta.`{tmp_path}/nothing-{number}`")
+        return f"nothing-{number}" in str(raised.value) and raised.value.getCondition() is not None
+
+    def counting(number):
+        version = number % 2
+        return (
+            spark.sql(f"SELECT count(*) FROM delta.`{table}` VERSION AS OF {version}").first()[0] == 10 + 10 * version
+        )
+
+    with ThreadPoolExecutor(8) as pool:
+        assert all(pool.map(lambda number: (failing, counting)[number % 2](number // 2), range(48)))
+
+
+def test_statements_within_statements(spark, table):
+    spark.sql(f"EXECUTE IMMEDIATE 'DELETE FROM delta.`{table}` WHERE id < 3'")
+    assert spark.sql(f"SELECT count(*) FROM delta.`{table}`").first()[0] == 17
+
+    def each(rows, number):
+        rows.sparkSession.sql(f"DELETE FROM delta.`{table}` WHERE id = 5 + {number}")
+
+    query = spark.readStream.format("delta").option("ignoreChanges", "true").load(table).writeStream.foreachBatch(each)
+    query = query.option("checkpointLocation", f"{table}-checkpoint").trigger(availableNow=True).start()
+    query.awaitTermination()
+    assert query.exception() is None
+    assert spark.sql(f"SELECT count(*) FROM delta.`{table}` WHERE id = 5").first()[0] == 0
