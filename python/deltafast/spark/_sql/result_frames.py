@@ -67,6 +67,6 @@ def plan_of(frame: Any, mode: str) -> str:
 
 
 def _as_hadoop(text: str | None) -> str | None:
-    if text is None or "://" not in text:
+    if text is None or not ("://" in text or text.startswith("/")):
         return text
-    return re.sub("^file:///", "file:/", text).rstrip("/")
+    return re.sub("^(?:file://)?/", "file:/", text).rstrip("/")

@@ -61,7 +61,7 @@ def test_each_statement_has_the_columns_of_its_result(spark, table, tmp_path):
         f"ALTER TABLE {t} SET TBLPROPERTIES ('a' = 'b')": [],
         f"OPTIMIZE {t}": None,
         f"REORG TABLE {t} APPLY (PURGE)": None,
-        f"VACUUM {t}": None,
+        f"VACUUM {t}": [(f"file:{table}",)],
         f"RESTORE TABLE {t} TO VERSION AS OF 1": None,
         f"CONVERT TO DELTA parquet.`{tmp_path}/files`": [],
         f"GENERATE symlink_format_manifest FOR TABLE {t}": [],
