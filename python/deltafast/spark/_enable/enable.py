@@ -272,7 +272,9 @@ def enable(spark: Any) -> None:
     enabled = _on_connect(session) if session.is_connect else _on_classic(session)
     from deltafast.spark.tables import DeltaTableBuilder
 
-    register(spark)
+    if session.is_connect:
+        # In a classic session this starts a Python process, for a second; programs for delta-spark do not need it.
+        register(spark)
     enabled.put(type(spark), "sql", enabled.statement)
     enabled.put(DeltaTableBuilder, "execute", enabled.execute)
     enabled.put_modules()
