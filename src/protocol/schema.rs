@@ -618,6 +618,9 @@ fn from_arrow_field(field: &ArrowField) -> Option<StructField> {
     })
 }
 
+/// The key of a field's metadata for its declared type, such as `varchar(10)`.
+pub(crate) const DECLARED_TYPE: &str = "__CHAR_VARCHAR_TYPE_STRING";
+
 /// The parts of an Arrow field's metadata that are Delta's and valid for any table. Ids and
 /// physical names belong to one table, and other libraries store their own keys there.
 fn from_arrow_metadata(field: &ArrowField) -> FieldMetadata {
@@ -626,7 +629,7 @@ fn from_arrow_metadata(field: &ArrowField) -> FieldMetadata {
         "CURRENT_DEFAULT",
         "delta.generationExpression",
         "delta.invariants",
-        "__CHAR_VARCHAR_TYPE_STRING",
+        DECLARED_TYPE,
     ];
     const VALUES: [&str; 3] = [
         "delta.identity.start",

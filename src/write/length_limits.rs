@@ -14,10 +14,8 @@ use arrow_schema::DataType as Arrow;
 use serde_json::Value;
 
 use crate::error::{Error, Result, shown};
-use crate::protocol::schema::{DataType, StructField};
+use crate::protocol::schema::{DECLARED_TYPE, DataType, StructField};
 
-/// The key of a field's metadata for its declared type.
-const DECLARED_TYPE: &str = "__CHAR_VARCHAR_TYPE_STRING";
 /// The maximum depth of declared types.
 const MOST_DEPTH: usize = 100;
 

@@ -23,6 +23,7 @@ __all__ = [
     "BOOLEAN",
     "BYTE",
     "DATE",
+    "DECLARED_TYPE",
     "DOUBLE",
     "FLOAT",
     "INTEGER",
@@ -149,6 +150,8 @@ _SQL: Final = {
     "long": "BIGINT",
 }
 
+#: The key of a field's metadata for its type as declared, for example `varchar(10)` or `struct<a:char(3)>`.
+DECLARED_TYPE: Final = "__CHAR_VARCHAR_TYPE_STRING"
 _DECIMAL: Final = re.compile(r"decimal\(\s*(\d{1,2})\s*,\s*(-?\d{1,2})\s*\)", re.IGNORECASE)
 _CHAR: Final = re.compile(r"(?:var)?char\(\s*\d+\s*\)", re.IGNORECASE)
 _COLLATED: Final = re.compile(r"string collate (\S+)", re.IGNORECASE)
@@ -253,7 +256,7 @@ def _field(value: object, depth: int) -> Field:
     if collations and not is_string(kind) and isinstance(kind, (Array, Map)):
         kind = _collate_leaves(kind, ",".join(sorted(set(collations.values()))))
     generation = metadata.get("delta.generationExpression")
-    char = re.fullmatch(r"char\((\d{1,9})\)", str(metadata.get("__CHAR_VARCHAR_TYPE_STRING", "")), re.IGNORECASE)
+    char = re.fullmatch(r"char\((\d{1,9})\)", str(metadata.get(DECLARED_TYPE, "")), re.IGNORECASE)
     return Field(
         name,
         kind,

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from deltafast._expr import types
 from deltafast._expr.type_parser import read_decimal, read_numbers
+from deltafast._sql.type_names import type_name
 from deltafast.schema import ArrayType, Field, MapType, PrimitiveType, StructType, VariantType
 
 if TYPE_CHECKING:
     from deltafast._sql.reader import Reader
     from deltafast.schema import DataType
 
-__all__ = ["LENGTH_KEY", "read_column", "read_columns", "read_type"]
+__all__ = ["read_column", "read_columns", "read_type"]
 
 _SIMPLE: Final = {
     "boolean": "boolean",
@@ -35,10 +36,7 @@ _SIMPLE: Final = {
     "string": "string",
     "binary": "binary",
 }
-_SQL_NAMES: Final = {"byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint"}
 _LENGTHS: Final = {"varchar": "varchar", "char": "char", "character": "char"}
-#: The key of a column's metadata with the length of a VARCHAR or CHAR.
-LENGTH_KEY: Final = "__CHAR_VARCHAR_TYPE_STRING"
 
 
 def read_columns(reader: Reader) -> tuple[Field, ...]:
@@ -117,7 +115,7 @@ def read_type(reader: Reader, metadata: dict[str, Any] | None = None) -> DataTyp
     """
     kind, declared = _read_type(reader, 0, has_lengths=metadata is not None)
     if metadata is not None and declared is not None:
-        metadata[LENGTH_KEY] = declared
+        metadata[types.DECLARED_TYPE] = declared
     return kind
 
 
@@ -193,18 +191,7 @@ def _declared_struct(fields: list[Field], limits: list[str | None]) -> str | Non
 
 def _sql_name(kind: DataType) -> str:
     """Return the name of a type without lengths, as Spark stores it."""
-    match kind:
-        case ArrayType():
-            return f"array<{_sql_name(kind.element_type)}>"
-        case MapType():
-            return f"map<{_sql_name(kind.key_type)},{_sql_name(kind.value_type)}>"
-        case StructType():
-            fields = ",".join(f"{_quoted(field.name)}:{_sql_name(field.type)}" for field in kind.fields)
-            return f"struct<{fields}>"
-        case PrimitiveType():
-            return _SQL_NAMES.get(kind.type, kind.type)
-        case _:
-            return "variant"
+    return type_name(kind, _quoted)
 
 
 def _quoted(name: str) -> str:

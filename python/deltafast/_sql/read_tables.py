@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from deltafast._sql.read_columns import LENGTH_KEY, read_column, read_columns, read_type
+from deltafast._expr.types import DECLARED_TYPE
+from deltafast._sql.read_columns import read_column, read_columns, read_type
 from deltafast._sql.tree import (
     AddColumns,
     AddConstraint,
@@ -273,7 +274,7 @@ def _alter_column(reader: Reader) -> AlterColumn:  # noqa: PLR0911 - one line a 
 def _column_type(reader: Reader) -> ColumnType:
     metadata: dict[str, Any] = {}
     kind = read_type(reader, metadata)
-    return ColumnType(kind, metadata.get(LENGTH_KEY))
+    return ColumnType(kind, metadata.get(DECLARED_TYPE))
 
 
 def _is_type_next(reader: Reader, name: str) -> bool:

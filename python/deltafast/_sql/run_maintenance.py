@@ -14,11 +14,11 @@ from deltafast._sql.expressions import plain
 from deltafast._sql.result_columns import OPTIMIZED, RESTORED, VACUUMED
 from deltafast._sql.rows import source_rows
 from deltafast._sql.tree import Describe
+from deltafast._sql.type_names import type_name
 from deltafast._util.locations import local_path
 from deltafast._util.options import commit_options
 from deltafast._util.values import from_epoch_ms
 from deltafast.exceptions import InvalidArgumentError
-from deltafast.schema import ArrayType, MapType, PrimitiveType, StructType, VariantType
 from deltafast.table import DeltaTable
 
 if TYPE_CHECKING:
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
         Show,
         Vacuum,
     )
-    from deltafast.schema import DataType
 
 __all__ = [
     "commits",
@@ -93,14 +92,7 @@ _HISTORY = pa.schema(
         ("engineInfo", pa.string()),
     ]
 )
-_RESTORED = {
-    "table_size_after_restore": "table_size_after_restore",
-    "num_of_files_after_restore": "num_of_files_after_restore",
-    "num_removed_files": "num_removed_file",
-    "num_restored_files": "num_restored_file",
-    "removed_files_size": "removed_files_size",
-    "restored_files_size": "restored_files_size",
-}
+_RESTORED = {"num_removed_files": "num_removed_file", "num_restored_files": "num_restored_file"}
 
 
 def run_optimize(optimize: Optimize, tables: Tables) -> pa.RecordBatchReader:
@@ -191,7 +183,7 @@ def run_restore(restore: Restore, tables: Tables) -> pa.RecordBatchReader:
     at = tables.at(restore.at)
     tables.check_timestamp(table, at)
     result = DeltaTable.restore(table, at, commit_properties=tables.commit_properties)
-    row = {name: result[key] for name, key in _RESTORED.items()}
+    row = {name: result[_RESTORED.get(name, name)] for name in RESTORED.names}
     return answer([row], RESTORED)
 
 
@@ -213,7 +205,7 @@ def run_describe(describe: Describe, tables: Tables) -> pa.RecordBatchReader:
     if describe.what == "history":
         return commits(DeltaTable.history(table, describe.limit))
     names = ("col_name", "data_type", "comment")
-    rows = [(field.name, _words(field.type), field.metadata.get("comment")) for field in table.schema().fields]
+    rows = [(field.name, type_name(field.type), field.metadata.get("comment")) for field in table.schema().fields]
     kinds = {name: (kind, comment) for name, kind, comment in rows}
     detail = table.detail()
     for title, key in (
@@ -296,21 +288,3 @@ def run_show(show: Show, tables: Tables) -> pa.RecordBatchReader:
         }
     rows = [{"key": key, "value": value} for key, value in sorted(properties.items())]
     return answer(rows, pa.schema([("key", pa.string()), ("value", pa.string())]))
-
-
-_NAMES = {"byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint"}
-
-
-def _words(kind: DataType) -> str:
-    """Return the name of a type in Spark."""
-    match kind:
-        case PrimitiveType():
-            return _NAMES.get(kind.type, kind.type)
-        case ArrayType():
-            return f"array<{_words(kind.element_type)}>"
-        case MapType():
-            return f"map<{_words(kind.key_type)},{_words(kind.value_type)}>"
-        case StructType():
-            return f"struct<{','.join(f'{field.name}:{_words(field.type)}' for field in kind.fields)}>"
-        case VariantType():
-            return "variant"

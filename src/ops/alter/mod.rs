@@ -44,7 +44,7 @@ use crate::protocol::features::{self, ColumnMapping};
 use crate::protocol::iceberg::{ATOMIC, enabled_iceberg_compat, property_of};
 use crate::protocol::properties::{self, CONSTRAINTS, FEATURE, STATS_COLUMNS};
 use crate::protocol::schema::{
-    ArrayType, DataType, MapType, StringLayout, StructField, StructType,
+    ArrayType, DECLARED_TYPE, DataType, MapType, StringLayout, StructField, StructType,
 };
 use crate::protocol::table::{self, TableChangeContext};
 use crate::scan::{self, ScanRequest};
@@ -1066,10 +1066,9 @@ impl<'a> AlterCommand<'a> {
         metadata: &Map<String, Value>,
     ) -> Result<AlteredTable> {
         let path = self.path(column)?;
-        if let Some(key) = metadata
-            .keys()
-            .find(|key| key.starts_with("delta.") || *key == "__COLLATIONS" || *key == LENGTH)
-        {
+        if let Some(key) = metadata.keys().find(|key| {
+            key.starts_with("delta.") || *key == "__COLLATIONS" || *key == DECLARED_TYPE
+        }) {
             return Err(Error::invalid(format!(
                 "the key `{}` of a column's metadata is the protocol's",
                 shown(key)
@@ -1347,7 +1346,7 @@ fn set_length(field: &mut StructField, length: Option<&str>) -> Result<()> {
         let (name, rest) = text.split_once('(')?;
         Some((name, rest.strip_suffix(')')?.trim().parse().ok()?))
     }
-    let old = field.metadata.get(LENGTH).and_then(Value::as_str);
+    let old = field.metadata.get(DECLARED_TYPE).and_then(Value::as_str);
     let grows = match (old.and_then(parsed), length.and_then(parsed)) {
         _ if old == length => true,
         (Some(_), None) => length.is_none(),
@@ -1362,14 +1361,15 @@ fn set_length(field: &mut StructField, length: Option<&str>) -> Result<()> {
         )));
     }
     match length {
-        Some(length) => _ = field.metadata.insert(LENGTH.to_owned(), length.into()),
-        None => _ = field.metadata.remove(LENGTH),
+        Some(length) => {
+            _ = field
+                .metadata
+                .insert(DECLARED_TYPE.to_owned(), length.into());
+        }
+        None => _ = field.metadata.remove(DECLARED_TYPE),
     }
     Ok(())
 }
-
-/// Field metadata with the type and length of a string column, such as `varchar(10)`.
-const LENGTH: &str = "__CHAR_VARCHAR_TYPE_STRING";
 
 /// Adds what is recorded of the change of a column to what is recorded of previous changes.
 fn record_column_change(said: &mut Vec<Map<String, Value>>, mut parameters: Map<String, Value>) {

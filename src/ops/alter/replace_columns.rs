@@ -10,12 +10,12 @@ use std::sync::Arc;
 
 use crate::error::{Error, Result, shown};
 use crate::protocol::evolution;
-use crate::protocol::schema::{ArrayType, DataType, MapType, StructField, StructType};
+use crate::protocol::schema::{
+    ArrayType, DECLARED_TYPE, DataType, MapType, StructField, StructType,
+};
 
 /// Field metadata with a comment.
 const COMMENT: &str = "comment";
-/// Field metadata with the type and length of a string column.
-const LENGTH: &str = "__CHAR_VARCHAR_TYPE_STRING";
 
 /// A replacement of columns, and what it does to existing ones.
 pub(super) struct ColumnReplacement<'a> {
@@ -118,8 +118,8 @@ impl<'a> ColumnReplacement<'a> {
         new: &StructField,
         path: &[String],
     ) -> Result<StructField> {
-        let length = new.metadata.get(LENGTH);
-        if length.is_some() && length != old.metadata.get(LENGTH) {
+        let length = new.metadata.get(DECLARED_TYPE);
+        if length.is_some() && length != old.metadata.get(DECLARED_TYPE) {
             return Err(refused(
                 &format!("change the length of `{}`", path.join(".")),
                 "use ALTER COLUMN .. TYPE",

@@ -284,7 +284,6 @@ def enable(spark: Any) -> None:
 def _on_classic(session: Session) -> _Enabled:
     """Register the format in the driver's Java, and patch what it cannot do."""
     provider = Provider(session)
-    provider.include(session.spark)
     enabled = _Enabled(provider)
     from pyspark.errors.exceptions import captured
     from pyspark.sql import DataFrameReader, DataFrameWriterV2, SparkSession

@@ -16,7 +16,7 @@ from deltafast._util.write_modes import save_mode
 from deltafast.exceptions import DeltaError, InvalidArgumentError
 from deltafast.spark._enable.statement_handler import ParsedStatements
 from deltafast.spark._scan.reader import followed, read
-from deltafast.spark._session.java_calls import delta_provider, set_handler
+from deltafast.spark._session.java_calls import delta_provider, put_parser, set_handler, take_parser_back
 from deltafast.spark._session.java_library import first_line
 from deltafast.spark._session.session import Session
 from deltafast.spark._streaming.stream_source import plan_streams
@@ -159,7 +159,7 @@ class Provider:
             plan_streams(session, self._java, "DeltaProvider")
             set_handler(session, self._java, self)
             self._statements = ParsedStatements(self, self._spark, self._fail)
-            self._statements.put(session)
+            self.include(session.spark)
         except DeltaError:
             raise
         except Exception as error:
@@ -175,7 +175,7 @@ class Provider:
         """Give a session the parser and the catalog, also one that existed before."""
         if spark not in self._sessions:
             session = Session(spark)
-            self._statements.put(session)
+            put_parser(session, self._statements)
             put_catalog(session)
             self._sessions.add(spark)
 
@@ -191,7 +191,7 @@ class Provider:
         """Stop answering requests."""
         self._java.setHandler(None)
         self._java.setStreamHandler(None)
-        self._statements.end(self._session)
+        take_parser_back(self._session)
         for spark in self._sessions:
             if self.belongs_to(spark):
                 take_catalog_back(Session(spark))

@@ -12,7 +12,6 @@ import re
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from deltafast.spark._session.java_calls import put_parser, take_parser_back
 from deltafast.spark._session.session import Session, quiet
 from deltafast.spark._sql.argument_checks import path_in
 from deltafast.spark._sql.catalog import place_of_name
@@ -96,14 +95,6 @@ class ParsedStatements:
         fail: Callable[[BaseException, Any], None],
     ) -> None:
         self._provider, self._session_of, self._fail = provider, session_of, fail
-
-    def put(self, session: Session) -> None:
-        """Read the statements of a session, and of those that are derived from it, before Spark's parser does."""
-        put_parser(session, self)
-
-    def end(self, session: Session) -> None:
-        """Leave the statements of all sessions of the driver to Spark."""
-        take_parser_back(session)
 
     def read(self, session: Any, text: Any, parameters: Any, reading: Any, failure: Any) -> None:
         """Say in `reading` what a statement is; on an error set `failure`."""

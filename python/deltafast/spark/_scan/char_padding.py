@@ -9,13 +9,12 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
+from deltafast._expr.types import DECLARED_TYPE
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["DECLARED", "CharLengths", "char_lengths", "padded"]
-
-#: The key of a field's metadata for its type as declared, for example `struct<a:char(3)>`.
-DECLARED: Final = "__CHAR_VARCHAR_TYPE_STRING"
+__all__ = ["CharLengths", "char_lengths", "padded"]
 
 _CHAR: Final = re.compile(r"char\(\s*(\d+)\s*\)", re.IGNORECASE)
 _SCALAR: Final = re.compile(r"[^,<>:(]+(?:\([^)]*\))?(?: [^,<>:]+)?")
@@ -36,7 +35,7 @@ CharLengths: TypeAlias = "int | Parts | None"
 
 def char_lengths(field: dict[str, Any]) -> CharLengths:
     """Return the lengths of the CHARs of a top-level column; None for a declared type that cannot be parsed."""
-    declared = field.get("metadata", {}).get(DECLARED)
+    declared = field.get("metadata", {}).get(DECLARED_TYPE)
     if not isinstance(declared, str) or not _CHAR.search(declared):
         return None
     reader = _Reader(declared)

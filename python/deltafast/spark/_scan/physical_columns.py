@@ -10,8 +10,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from deltafast._expr.types import DECLARED_TYPE
 from deltafast.exceptions import DeltaProtocolError, InvalidArgumentError
-from deltafast.spark._scan.char_padding import DECLARED, char_lengths, padded
+from deltafast.spark._scan.char_padding import char_lengths, padded
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -38,7 +39,7 @@ _WRONG_IN_NAMES = " ,;{}()\n\t="
 _PHYSICAL = "delta.columnMapping.physicalName"
 
 #: The keys of a field's metadata that readers see; the others are internal to the table.
-_SEEN = ("comment", DECLARED)
+_SEEN = ("comment", DECLARED_TYPE)
 
 
 #: The key of a field's metadata for the collations of its strings, by path: `name`, `name.element`, `name.key` ...

@@ -170,7 +170,7 @@ def _query(session: Session, query: tree.Query, args: Any) -> PreparedStatement:
 
 def _unread(session: Session, text: str, args: Any) -> PreparedStatement | None:
     """Return a statement that the reader of Delta's SQL does not know; None if it is one of Delta with an error."""
-    named, tables = _TABLE.fullmatch(text), SparkTables.of(session)
+    named = _TABLE.fullmatch(text)
     if named:
         text = f"SELECT * FROM {named[1]}"  # noqa: S608 - the name is quoted already
         return _query(session, _SparkReader(text, session.zone).query(), args)
@@ -179,7 +179,7 @@ def _unread(session: Session, text: str, args: Any) -> PreparedStatement | None:
     if _HOLDS_STATEMENTS.match(text):
         return _of_spark(session, text, args)
     if is_sparks(text):
-        return _of_spark(session, spelled(text, tables, _SparkReader), args)
+        return _of_spark(session, spelled(text, SparkTables.of(session), _SparkReader), args)
     if _OWN.match(text) or _speaks_of(text, views_of(session)):
         return None
     return _of_spark(session, text, args)
