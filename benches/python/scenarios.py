@@ -289,6 +289,10 @@ _SPARK_NOTE = (
     "Each sample is a Spark 4.2 application with delta-spark 4.4.0's jar, both cores and 4 GB, the same for all "
     "contenders; CPU time and memory are the sums of Java and Python."
 )
+_CLUSTER_NOTE = (
+    "Each sample is a Spark 4.2 application with delta-spark 4.4.0's jar on a standalone cluster on this machine: two "
+    "workers of one core, each with an executor of 3 GiB; CPU time and memory are the sums of all processes."
+)
 _SPARK_PEERS = (Contender(SUBJECT, SUBJECT), Contender(SPARK, SPARK))
 _QUERIES = {
     "whole": "all columns",
@@ -609,6 +613,18 @@ SCENARIOS = (
         note=_SPARK_NOTE,
     ),
     Scenario(
+        "spark-cluster",
+        "Spark with two workers: change 1 % of 20 M rows in every file, and OPTIMIZE, as Spark jobs",
+        "data",
+        "spark-change",
+        _SPARK_PEERS,
+        {**_SPARK_CHANGES, "optimize": "OPTIMIZE", "z_order": "OPTIMIZE ZORDER BY two columns"},
+        tuple(faster(1.5, of=SPARK, phase=phase) for phase in (*_SPARK_CHANGES, "optimize", "z_order")),
+        {"workers": 2, "optimizes": True},
+        samples=1,
+        note=_CLUSTER_NOTE,
+    ),
+    Scenario(
         "spark-feed",
         "Spark: change data feed of 100 versions, 5 M changes",
         "feed",
@@ -632,13 +648,13 @@ SCENARIOS = (
     ),
     Scenario(
         "spark-batches",
-        "Spark: 1,000 batches of a stream, a small file each, time of a batch",
+        "Spark: batches of a stream, a small file each, time of a batch",
         "feed",
         "spark-batches",
         _SPARK_PEERS,
-        {"batch": ""},
-        (faster(2, of=SPARK),),
-        {"batches": 1000},
+        {"versions": "1,000 versions after the first", "initial": "a table of 50 files that exists before"},
+        (faster(2, of=SPARK, phase="versions"), faster(2, of=SPARK, phase="initial")),
+        {"batches": 1000, "files": 50},
         samples=1,
         note=_SPARK_NOTE,
     ),

@@ -142,17 +142,20 @@ def _append(clock: Clock, job: Job) -> Facts:
 
 
 def _change(clock: Clock, job: Job) -> Facts:
-    """DELETE, UPDATE and MERGE of one row in a hundred."""
+    """DELETE, UPDATE and MERGE of one row in a hundred, and OPTIMIZE where the job asks for it."""
     sums: list[str] = []
-    with sparks.running() as spark, _empty(job) as base:
+    optimizes = (_optimize, _z_order) if job.get("optimizes") else ()
+    with sparks.running(workers=job.get("workers", 0)) as spark, _empty(job) as base:
+        if job.get("workers"):
+            spark.session.conf.set("spark.deltafast.engine", "jobs")
         source = f"{base}/source"
         rows = spark.session.read.parquet(str(job["table"])).where("id % 100 = 3")
         rows = rows.selectExpr("if(id % 800 = 3, id + 20000000, id) id", *(f"`{name}`" for name in rows.columns[1:]))
         rows.write.parquet(source)
         files = sorted(path.name for path in Path(job["table"]).glob("*.parquet"))
-        for work in (_delete, _update, _merge):
+        for work in (_delete, _update, _merge, *optimizes):
             name = work.__name__[1:]
-            for vectors in (True, False):
+            for vectors in (False,) if work in optimizes else (True, False):
                 # Once on a table of one file, so that Java knows the way.
                 for count in (1, len(files)):
                     table = f"{base}/{name}-{vectors}-{count}"
@@ -216,6 +219,26 @@ def _merge(session: Any, peer: str, table: str, source: str) -> None:
         ).collect()
 
 
+def _optimize(session: Any, peer: str, table: str, source: str) -> None:
+    del source
+    if peer == "deltafast":
+        from deltafast.spark import DeltaTable
+
+        DeltaTable.forPath(session, table).optimize().executeCompaction()
+    else:
+        session.sql(f"OPTIMIZE delta.`{table}`").collect()
+
+
+def _z_order(session: Any, peer: str, table: str, source: str) -> None:
+    del source
+    if peer == "deltafast":
+        from deltafast.spark import DeltaTable
+
+        DeltaTable.forPath(session, table).optimize().executeZOrderBy("price", "quantity")
+    else:
+        session.sql(f"OPTIMIZE delta.`{table}` ZORDER BY (price, quantity)").collect()
+
+
 def _feed(clock: Clock, job: Job) -> Facts:
     """The change data feed of all versions, whose rows are dropped."""
     peer, folder = job["peer"], str(job["table"])
@@ -261,23 +284,29 @@ def _stream(clock: Clock, job: Job) -> Facts:
 
 
 def _batches(clock: Clock, job: Job) -> Facts:
-    """Stream a table of small versions, a file a batch."""
+    """Stream tables of small versions, a file a batch: by their versions, and as the rows that were there before."""
     import pyarrow as pa
 
     import deltafast
 
     with sparks.running() as spark, _empty(job) as base:
-        for n in range(job["batches"]):
-            deltafast.write_deltalake(f"{base}/t", pa.table({"id": [n]}), mode="append")
+        for table, count in (("versions", job["batches"]), ("initial", job["files"])):
+            for n in range(count):
+                deltafast.write_deltalake(f"{base}/{table}", pa.table({"id": [n]}), mode="append")
 
-        def run(batches: int) -> None:
-            stream = _source(spark.session, job["peer"], f"{base}/t", maxFilesPerTrigger=1, startingVersion=batches)
-            writer = stream.writeStream.format("noop").option("checkpointLocation", f"{base}/c{batches}")
+        def run(table: str, **options: Any) -> None:
+            stream = _source(spark.session, job["peer"], f"{base}/{table}", maxFilesPerTrigger=1, **options)
+            checkpoint = f"{base}/c-{table}-{len(options)}-{options.get('startingVersion', 0)}"
+            writer = stream.writeStream.format("noop").option("checkpointLocation", checkpoint)
             writer.trigger(availableNow=True).start().awaitTermination()
 
-        run(job["batches"] - min(20, job["batches"] // 2))
-        timing, _ = spark.taken(lambda: run(0))
-        clock.phases["batch"] = {key: timing[key] / (job["batches"] if key in ("wall", "cpu") else 1) for key in timing}
+        run("versions", startingVersion=job["batches"] - min(20, job["batches"] // 2))
+        for table, count, options in (
+            ("versions", job["batches"], {"startingVersion": 0}),
+            ("initial", job["files"], {}),
+        ):
+            timing, _ = spark.taken(lambda table=table, options=options: run(table, **options))
+            clock.phases[table] = {key: timing[key] / (count if key in ("wall", "cpu") else 1) for key in timing}
     return {"rows": job["batches"]}
 
 

@@ -1,4 +1,4 @@
-"""delta-spark on all cores of this machine, with the time, CPU and memory of its process."""
+"""delta-spark on this machine, in one process or with workers, with the time, CPU and memory of its processes."""
 
 from __future__ import annotations
 
@@ -27,6 +27,8 @@ _CONFIGURATION = {
     "spark.log.level": "OFF",
     "spark.sql.session.timeZone": "UTC",
 }
+#: Memory of the executor of each worker, in MiB.
+_WORKER_MB = 3072
 
 
 class Spark:
@@ -39,7 +41,7 @@ class Spark:
             session: A `SparkSession` of this process.
         """
         self._session = session
-        self._process = Path("/proc") / str(session._jvm.java.lang.ProcessHandle.current().pid())
+        self._driver = Path("/proc") / str(session._jvm.java.lang.ProcessHandle.current().pid())
 
     def sql(self, text: str) -> None:
         """Run a statement."""
@@ -57,7 +59,7 @@ class Spark:
             text: The statement.
 
         Returns:
-            Wall and CPU seconds, and the largest resident size in MiB, of Spark's process and this one.
+            Wall and CPU seconds, and the largest resident size in MiB, of Spark's processes and this one.
         """
         return self.taken(lambda: self.sql(text))[0]
 
@@ -68,10 +70,10 @@ class Spark:
             work: It.
 
         Returns:
-            Wall and CPU seconds, and the largest resident size in MiB, of Spark's process and this one; its answer.
+            Wall and CPU seconds, and the largest resident size in MiB, of Spark's processes and this one; its answer.
         """
         self._session._jvm.java.lang.System.gc()
-        for process in (self._process, _SELF):
+        for process in self._processes():
             with contextlib.suppress(OSError):
                 (process / "clear_refs").write_text("5")
         cpu, wall = self._cpu(), time.perf_counter()
@@ -79,27 +81,52 @@ class Spark:
         wall = time.perf_counter() - wall
         return {"wall": wall, "cpu": self._cpu() - cpu, "peak_mb": self._peak_mb()}, answer
 
+    def _processes(self) -> list[Path]:
+        """Return this process, the driver's Java, and the executors that it started."""
+        parents: dict[int, list[Path]] = {}
+        for process in Path("/proc").glob("[0-9]*"):
+            # Processes come and go.
+            with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+                parents.setdefault(int(_status(process)[1]), []).append(process)
+        found = [self._driver]
+        for process in found:
+            found += parents.get(int(process.name), [])
+        return [_SELF, *found]
+
     def _cpu(self) -> float:
         ticks = 0
-        for process in (self._process, _SELF):
-            fields = (process / "stat").read_text().rpartition(")")[2].split()
+        for process in self._processes():
+            fields = _status(process)
             ticks += int(fields[11]) + int(fields[12])
         return ticks / os.sysconf("SC_CLK_TCK")
 
     def _peak_mb(self) -> float:
         peaks = 0.0
-        for process in (self._process, _SELF):
+        for process in self._processes():
             lines = (process / "status").read_text().splitlines()
-            peaks += next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM:"))
+            # A process that has just ended has none.
+            peaks += next((int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM:")), 0.0)
         return peaks
 
 
+def _status(process: Path) -> list[str]:
+    """Return the fields of a process's status behind its name: its state, its parent, ..."""
+    return (process / "stat").read_text().rpartition(")")[2].split()
+
+
 @contextlib.contextmanager
-def running() -> Iterator[Spark]:
-    """Start Spark for as long as it is used."""
+def running(workers: int = 0) -> Iterator[Spark]:
+    """Start Spark for as long as it is used.
+
+    Args:
+        workers: Workers of one core, each with an executor in a process of its own; 0 for all cores in one process.
+    """
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.master("local[*]")
+    if workers:
+        builder = builder.master(f"local-cluster[{workers},1,{_WORKER_MB}]")
+        builder = builder.config("spark.executor.memory", f"{_WORKER_MB}m")
     for key, value in _CONFIGURATION.items():
         builder = builder.config(key, value)
     session = builder.getOrCreate()

@@ -356,9 +356,21 @@ impl ArrowSchemaExport {
 pub(super) fn engine_batches(
     stream: RecordBatchStreamReader,
 ) -> impl Iterator<Item = Result<RecordBatch>> {
-    stream.map(|batch| {
-        batch.map_err(|e| Error::invalid(format!("the rows of the engine cannot be read: {e}")))
-    })
+    stream.map(|batch| batch.map_err(|e| unreadable("the rows of the engine", &e)))
+}
+
+/// The error of a stream whose next batch cannot be read, with the producer's own message alone:
+/// Arrow puts the name of the interface in front of it, and pyarrow a traceback behind it.
+pub(super) fn unreadable(what: &str, error: &ArrowError) -> Error {
+    let text = error.to_string();
+    let message = text
+        .split_once("Producer error: ")
+        .map_or(text.as_str(), |(_, message)| message);
+    let message = message
+        .split(". Detail: Python exception")
+        .next()
+        .unwrap_or(message);
+    Error::invalid(format!("{what} cannot be read: {message}"))
 }
 
 /// Imports the stream of any object with `__arrow_c_stream__`.
@@ -371,12 +383,7 @@ pub(super) fn import_stream(object: &Bound<'_, PyAny>) -> PyResult<RecordBatchSt
     let reader = unsafe {
         RecordBatchStreamReader::from_raw(pointer.cast::<FFI_ArrowArrayStream>().as_ptr())
     };
-    reader.map_err(|e| {
-        to_python(
-            object.py(),
-            &Error::invalid(format!("the stream cannot be read: {e}")),
-        )
-    })
+    reader.map_err(|e| to_python(object.py(), &unreadable("the stream", &e)))
 }
 
 /// Evaluates a typed expression tree over every batch of a stream: one column, `value`.

@@ -9,7 +9,7 @@ use arrow_array::types::{Int64Type, TimestampMillisecondType};
 use arrow_schema::{DataType as Arrow, TimeUnit};
 use pyo3::prelude::*;
 
-use super::arrow::import_stream;
+use super::arrow::{import_stream, unreadable};
 use super::open::{LogTailSource, OpenOptions, open_log};
 use super::runtime::wait_settled;
 use super::snapshot::PySnapshot;
@@ -37,7 +37,7 @@ pub(super) fn vacuum(
         let inventory = stream.map(|stream| {
             let rows = stream.map(|batch| {
                 batch
-                    .map_err(|e| Error::invalid(format!("the inventory cannot be read: {e}")))
+                    .map_err(|e| unreadable("the inventory", &e))
                     .and_then(|batch| inventory_files(&batch))
             });
             Box::new(rows.flat_map(|rows| match rows {

@@ -8,7 +8,7 @@ use arrow_array::ffi_stream::RecordBatchStreamReader;
 use pyo3::prelude::*;
 use serde::Serialize;
 
-use super::arrow::{ArrowStream, engine_batches, import_stream};
+use super::arrow::{ArrowStream, engine_batches, import_stream, unreadable};
 use super::catalog::PyCatalog;
 use super::error::to_python;
 use super::open::{LogTailSource, OpenOptions, open_log};
@@ -630,9 +630,7 @@ impl TableWrite {
         let done = wait_settled(py, move |cancel| match input {
             WriteInput::Rows(stream) => write.run(
                 &constraints.0,
-                stream.map(|batch| {
-                    batch.map_err(|e| Error::invalid(format!("the data cannot be read: {e}")))
-                }),
+                stream.map(|batch| batch.map_err(|e| unreadable("the data", &e))),
                 cancel,
             ),
             WriteInput::Files(actions) => write.run_files(&constraints.0, actions, cancel),
@@ -758,9 +756,7 @@ impl TableMerge {
             ));
         };
         let joining = wait(py, move |cancel| {
-            let rows = stream.map(|batch| {
-                batch.map_err(|e| Error::invalid(format!("the source cannot be read: {e}")))
-            });
+            let rows = stream.map(|batch| batch.map_err(|e| unreadable("the source", &e)));
             merge.read_source(&plan.0, rows, cancel)
         })?;
         self.put(MergeState::Joining(Box::new(joining)));

@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::arrow::import_stream;
+use super::arrow::{import_stream, unreadable};
 use super::error::to_python;
 use super::runtime::wait;
 use super::values::{FromPython, IntoPython};
@@ -250,9 +250,7 @@ pub(super) fn write_files(
     let stream = import_stream(data)?;
     wait(py, move |cancel| {
         request.cancel = cancel.clone();
-        let batches = stream.map(|batch| {
-            batch.map_err(|e| Error::invalid(format!("the data cannot be read: {e}")))
-        });
+        let batches = stream.map(|batch| batch.map_err(|e| unreadable("the data", &e)));
         if has_change_data {
             let [written, inserted] = write_with_change_data(&store, &request, batches)?;
             return Ok(WrittenFiles::new(written?, inserted?));

@@ -1488,3 +1488,31 @@ def test_a_commit_says_whether_it_changes_rows(tmp_path):
         write_deltalake(
             table, pa.table({"id": [9]}), mode="append", commit_properties=CommitProperties({"dataChange": False})
         )
+
+
+# --- input that fails ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("write", ["append", "merge", "insert"])
+def test_the_error_of_a_reader_is_the_message_of_its_producer(tmp_path, write):
+    path = str(tmp_path / "t")
+    write_deltalake(path, ROWS)
+
+    def batches():
+        yield ROWS.to_batches()[0]
+        raise ValueError("the sensor is off")
+
+    reader = pa.RecordBatchReader.from_batches(ROWS.schema, batches())
+    merger = DeltaTable(path).merge(reader, "t.id = s.id", "s", "t").when_not_matched_insert_all()
+    fail = {
+        "append": lambda: write_deltalake(path, reader, mode="append"),
+        "merge": merger.execute,
+        "insert": lambda: deltafast.sql(f"INSERT INTO delta.`{path}` SELECT 'x', 'y'"),
+    }[write]
+    with pytest.raises(InvalidArgumentError) as raised:
+        fail()
+    message = str(raised.value)
+    wanted = "[CAST_INVALID_INPUT] the value 'x'" if write == "insert" else "the sensor is off"
+    assert re.match(rf"the (data|source) cannot be read: (\w+: )?{re.escape(wanted)}", message)
+    assert not re.search("Traceback|C Data interface|Producer", message)
+    assert DeltaTable(path).version() == 0

@@ -175,13 +175,25 @@ def test_too_few_files_are_not_compacted(spark, tmp_path, given):
     assert len(DeltaTable(path).file_uris()) == 4
 
 
+@pytest.mark.parametrize("per_file", [1, 2, 4])
+def test_the_session_determines_the_size_of_optimized_files(engine, spark, tmp_path, per_file):
+    _, sql = engine
+    path = str(tmp_path / "t")
+    deltafast.spark.write(spark.range(0, 400, 1, 4), path, "append")
+    size = max(DeltaTable(path).get_add_actions().column("size_bytes").to_pylist())
+    with settings(spark, optimize__maxFileSize=size * per_file + 10):
+        sql(f"OPTIMIZE delta.`{path}`")
+    assert len(DeltaTable(path).file_uris()) == 4 // per_file
+    assert DeltaTable(path).count() == 400
+
+
 @pytest.mark.parametrize("name", ["minNumFiles", "maxFileSize"])
 def test_a_wrong_setting_of_auto_compaction_is_named(spark, folder, name):
     # delta-spark rejects it when it is set, so only a session without its jar gets this far.
     from deltafast.spark._session.commit_settings import _number
 
     with pytest.raises(InvalidArgumentError, match=rf"autoCompact\.{name} must be"):
-        _number(name, "many", has_unit=name == "maxFileSize")
+        _number(f"{CONF}autoCompact.{name}", "many", has_unit=name == "maxFileSize")
     assert _number("maxFileSize", " 128MB ", has_unit=True) == 128 << 20
 
 

@@ -200,6 +200,24 @@ def test_changes_are_those_of_the_reference(reference, spark, tables):
             deltafast.spark.read(spark, tables["tracked"], options=wrong)
 
 
+def test_a_feed_after_the_newest_version_is_an_error_or_empty(reference, spark, tables):
+    setting = "spark.databricks.delta.changeDataFeed.timestampOutOfRange.enabled"
+    starts = ({"startingVersion": 99}, {"startingTimestamp": "2999-01-01 00:00:00"})
+    for start in starts:
+        with pytest.raises(DeltaError):
+            deltafast.spark.read(spark, tables["tracked"], options={"readChangeFeed": "true"} | start)
+        with pytest.raises(Exception, match="DELTA_"):
+            reference._load(tables["tracked"], readChangeFeed="true", **start).collect()
+    with reference.configured({setting: "true"}):
+        for start in (*starts, {"startingVersion": 2, "endingTimestamp": "2999-01-01 00:00:00"}):
+            options = {"readChangeFeed": "true"} | start
+            found = deltafast.spark.read(spark, tables["tracked"], options=options)
+            wanted = reference._load(tables["tracked"], **options)
+            assert found.columns == wanted.columns
+            assert rows(found) == rows(wanted)
+            assert (found.count() == 0) == (start in starts)
+
+
 def test_changes_are_read_by_spark_and_filters_skip_their_files(spark, tables):
     feed = deltafast.spark.read(spark, tables["tracked"], options={"readChangeFeed": "true", "startingVersion": 1})
     assert "MapInArrow" not in plan(feed)

@@ -97,7 +97,7 @@ def test_spark_submit_runs_a_script_unchanged(environment, tmp_path):
 
 
 @pytest.mark.proof
-@pytest.mark.parametrize("way", ["defaults", "variable"])
+@pytest.mark.parametrize("way", ["defaults", "variable", "coordinates alone"])
 def test_settings_are_outside_of_the_script(environment, tmp_path, way):
     command = [environment / "python", SCRIPTS / "submitted.py", tmp_path]
     if way == "defaults":
@@ -105,7 +105,8 @@ def test_settings_are_outside_of_the_script(environment, tmp_path, way):
         (tmp_path / "spark-defaults.conf").write_text(settings + "\n")
         printed = run(environment, tmp_path / "empty", command, SPARK_CONF_DIR=str(tmp_path))
     else:
-        arguments = ["--packages", "io.delta:delta-spark_2.13:4.0.0", *CONFS, "pyspark-shell"]
+        settings = CONFS if way == "variable" else []
+        arguments = ["--packages", "io.delta:delta-spark_2.13:4.0.0", *settings, "pyspark-shell"]
         printed = run(environment, tmp_path / "empty", command, PYSPARK_SUBMIT_ARGS=" ".join(arguments))
     assert re.search(r"^done", printed, re.MULTILINE)
     assert "ClassNotFoundException" not in printed

@@ -6,6 +6,7 @@ import json
 import pathlib
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import deltafast.spark
@@ -14,6 +15,7 @@ from deltafast.exceptions import (
     ConstraintViolatedError,
     DeltaError,
     DeltaProtocolError,
+    DeltaWarning,
     InvalidArgumentError,
     SchemaMismatchError,
 )
@@ -216,11 +218,37 @@ def test_what_only_the_core_can_do_is_refused_by_name_and_done_by_the_driver(ref
     write_deltalake(folder, pa.table({"id": [1], "b": pa.array([b"x"])}), partition_by=["b"])
     before = parquet_files(folder)
     rows_of = spark.range(2, 4).selectExpr("id", "cast('y' as binary) b")
-    with pytest.raises(DeltaProtocolError, match="binary partition column"):
-        deltafast.spark.write(rows_of, folder, "append")
+    with pytest.raises(DeltaProtocolError, match="binary partition column `b`: write with writer='arrow'"):
+        deltafast.spark.write(rows_of, folder, "append", writer="jvm")
     assert parquet_files(folder) == before
     assert deltafast.spark.write(rows_of, folder, "append", writer="driver") == 1
-    assert sorted(row[0] for row in reference._load(folder).collect()) == [1, 2, 3]
+    with pytest.warns(DeltaWarning, match="the driver collects the rows and writes them: .*binary partition column"):
+        assert deltafast.spark.write(rows_of, folder, "append") == 2
+    assert sorted(row[0] for row in reference._load(folder).collect()) == [1, 2, 2, 3, 3]
+
+
+@pytest.mark.parametrize("by", ["write", "insert", "replace", "create as select"])
+def test_files_that_hold_partition_columns_are_written_by_the_core(reference, spark, tmp_path, by):
+    folder = tmp_path / "t"
+    properties = {"delta.feature.materializePartitionColumns": "supported"}
+    write_deltalake(folder, pa.table({"id": [1], "p": ["a"]}), partition_by=["p"], configuration=properties)
+    new = spark.range(2, 4).selectExpr("id", "'b' p")
+    new.createOrReplaceTempView("new_rows")
+    create = (
+        f"CREATE OR REPLACE TABLE delta.`{folder}` PARTITIONED BY (p) TBLPROPERTIES "
+        "('delta.feature.materializePartitionColumns' = 'supported') AS SELECT 1L id, 'a' p UNION ALL TABLE new_rows"
+    )
+    write = {
+        "write": lambda: deltafast.spark.write(new, folder, "append"),
+        "insert": lambda: deltafast.spark.sql(spark, f"INSERT INTO delta.`{folder}` SELECT * FROM new_rows"),
+        "replace": lambda: deltafast.spark.write(new, folder, "overwrite", replace_where="p = 'b'"),
+        "create as select": lambda: deltafast.spark.sql(spark, create),
+    }[by]
+    with pytest.warns(DeltaWarning, match="the driver collects the rows and writes them: .*hold the partition columns"):
+        write()
+    assert sorted(row.id for row in reference._load(str(folder)).collect()) == [1, 2, 3]
+    for file in DeltaTable(folder).file_uris():
+        assert pq.read_schema(file).names == ["id", "p"]
 
 
 def test_an_empty_frame_adds_no_file(reference, spark, tmp_path):

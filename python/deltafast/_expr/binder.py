@@ -627,7 +627,7 @@ class Binder:
             from difflib import get_close_matches  # only for the message
 
             near = get_close_matches(name, FUNCTIONS, n=1, cutoff=0.75)
-            hint = f"did you mean {near[0]}()?" if near else "deltafast._expr.functions lists those that are"
+            hint = f"did you mean {near[0]}()?" if near else "docs/sql.md lists those that are"
             self.refuse(f"the function {name}() is not supported", node.pos, hint)
         args = [self.bind(a) for a in node.args]
         if spec.rule == "struct":

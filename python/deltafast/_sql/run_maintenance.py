@@ -129,8 +129,9 @@ def _where(table: DeltaTable, where: Expression | None) -> str | None:
 
 def _options(table: DeltaTable, tables: Tables) -> dict[str, Any]:
     options: dict[str, Any] = {"commit_properties": tables.commit_properties}
-    if "delta.targetFileSize" not in table.metadata().configuration:
-        options["target_size"] = _TARGET_SIZE
+    size = tables.optimized_file_size()
+    if size is not None or "delta.targetFileSize" not in table.metadata().configuration:
+        options["target_size"] = size or _TARGET_SIZE
     return options
 
 
@@ -182,7 +183,12 @@ def run_restore(restore: Restore, tables: Tables) -> pa.RecordBatchReader:
     table = tables.table(restore.target)
     at = tables.at(restore.at)
     tables.check_timestamp(table, at)
-    result = DeltaTable.restore(table, at, commit_properties=tables.commit_properties)
+    result = DeltaTable.restore(
+        table,
+        at,
+        protocol_downgrade_allowed=tables.allows_protocol_downgrade(),
+        commit_properties=tables.commit_properties,
+    )
     row = {name: result[_RESTORED.get(name, name)] for name in RESTORED.names}
     return answer([row], RESTORED)
 

@@ -144,6 +144,14 @@ class Tables:
             message = f"`{ref.name}` is a {type(given).__name__}, neither a DeltaTable nor a place: {error}"
             raise InvalidArgumentError(message) from None
 
+    def allows_protocol_downgrade(self) -> bool:
+        """Return whether RESTORE restores the older version's protocol also if it is lower."""
+        return False
+
+    def optimized_file_size(self) -> int | None:
+        """Return the size of the files that OPTIMIZE writes, in bytes; the table's property, else 1 GiB, if None."""
+        return None
+
     def check_timestamp(self, table: DeltaTable, at: int | datetime) -> None:
         """Refuse a timestamp that the engine does not accept; versions are not checked."""
 

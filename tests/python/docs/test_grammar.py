@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from deltafast._expr.functions import CAST_FUNCTIONS, FUNCTIONS
 from deltafast._expr.lexer import tokenize
 from deltafast._sql import reading
 
@@ -111,3 +112,8 @@ def test_each_module_that_reads_from_a_cursor_has_a_section():
 def test_each_operator_of_the_rules_is_one_token():
     for operator in set(re.findall(r"'([^']+)'", "".join(SECTIONS.values()))) - {";"}:
         assert [token.text for token in tokenize(operator)] == [operator, ""]
+
+
+def test_the_page_on_sql_names_the_functions_that_can_be_used():
+    section = (ROOT / "docs" / "sql.md").read_text("utf-8").partition("\n## Functions\n")[2].partition("\n## ")[0]
+    assert re.findall(r"`(\w+)`", section) == sorted({*FUNCTIONS, *CAST_FUNCTIONS})

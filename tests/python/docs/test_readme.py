@@ -19,7 +19,7 @@ from deltafast.cli import main
 
 ROOT = Path(__file__).parents[3]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-DOCUMENTS = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
+DOCUMENTS = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCKS = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
 
 
@@ -62,7 +62,15 @@ def test_methods_named_in_the_readme_exist():
         assert hasattr(deltafast.DeltaTable, name), name
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def sections_of(page):
+    """Return the anchors of a page: those that it names, and those of its headings, as GitHub forms them."""
+    text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+    headings = re.findall(r"^#+ (.*)$", text, flags=re.MULTILINE)
+    named = re.findall(r"<a (?:id|name)=\"([^\"]+)\"", text)
+    return {*named, *(re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings)}
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_what_documents_name_is_there(document):
     """Names after `deltafast.` and `DeltaTable.`, targets after `make`, linked files, paths into the project."""
     text = document.read_text(encoding="utf-8")
@@ -71,8 +79,10 @@ def test_what_documents_name_is_there(document):
         assert hasattr(where, name) or importlib.util.find_spec(f"deltafast.{name}"), f"{owner}.{name}"
     targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), flags=re.MULTILINE)
     assert not set(re.findall(r"(?:`|^)make ([a-z]+)", text, flags=re.MULTILINE)) - set(targets)
-    links = re.findall(r"\]\((?!https?:)([^)#]+)\)", text)
-    assert not [link for link in links if not (document.parent / link).exists()]
+    links = re.findall(r"\]\((?!https?:)([^)#]*)(?:#([^)]+))?\)", text)
+    assert not [link for link, _ in links if not (document.parent / link).exists()]
+    sections = [(document.parent / link if link else document, section) for link, section in links if section]
+    assert not [(page.name, section) for page, section in sections if section not in sections_of(page)]
     paths = re.findall(r"`((?:tests|dev|docs|benches|src)/[\w./-]+)`", text)
     assert not [path for path in paths if not (ROOT / path).exists()]
 

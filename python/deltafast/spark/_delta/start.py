@@ -89,7 +89,7 @@ def _patch_context(module: Any) -> None:
     def _ensure_initialized(cls: Any, instance: Any = None, gateway: Any = None, conf: Any = None) -> None:
         arguments = os.environ.get("PYSPARK_SUBMIT_ARGS")
         if arguments is not None and PACKAGE in arguments:
-            os.environ["PYSPARK_SUBMIT_ARGS"] = _without_packages(arguments)
+            os.environ["PYSPARK_SUBMIT_ARGS"] = f"--conf {ENABLED}=true {_without_packages(arguments)}"
         packages = None if conf is None else conf.get(PACKAGES, None)
         if conf is not None and packages and PACKAGE in packages:
             conf.set(PACKAGES, _without(packages, _is_package))

@@ -18,11 +18,7 @@ _IGNORED: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
     "checkpoint.partSize": ("a checkpoint is one file", ()),
     "replaceWhere.dataColumns.enabled": ("replaceWhere may name any column", ("true",)),
     "replaceWhere.constraintCheck.enabled": ("rows that do not match replaceWhere are refused", ("true",)),
-    "restore.protocolDowngradeAllowed": ("RESTORE keeps the higher protocol", ("false",)),
-    "changeDataFeed.timestampOutOfRange.enabled": (
-        "a timestamp after the newest version is an error for a change data feed",
-        ("false",),
-    ),
+    "optimize.minFileSize": ("OPTIMIZE combines the files that are smaller than those it writes", ()),
     "convert.useMetadataLog": ("CONVERT TO DELTA lists the files of the folder", ("false",)),
     "convert.useCatalogPartitions": ("CONVERT TO DELTA lists the files of the folder", ("false",)),
     "convert.useCatalogSchema": ("CONVERT TO DELTA reads the schema from the files", ("false",)),

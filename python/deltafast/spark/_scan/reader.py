@@ -31,6 +31,9 @@ _READ_MODES = ("auto", "index", "paths", "arrow")
 #: Which schema the feed of a table with column mapping has; by default the last version's, as in delta-spark.
 _CHANGE_DATA_SCHEMA_MODE = "spark.databricks.delta.changeDataFeed.defaultSchemaModeForColumnMappingTable"
 
+#: Whether a feed that starts after the newest version is empty, instead of an error.
+_CHANGE_DATA_OUT_OF_RANGE = "spark.databricks.delta.changeDataFeed.timestampOutOfRange.enabled"
+
 #: delta-spark's options in lower case, and their names here.
 _OPTIONS = {
     "versionasof": "version",
@@ -244,7 +247,10 @@ def _changes(version: Version, given: dict[str, Any], number: Any, timestamp: An
         str(version.session.conf(_CHANGE_DATA_SCHEMA_MODE, "endVersion")).lower() != "endversion"
         or version.mapping == "none"
     )
-    first, last = change_data_range(version.snapshot, starts, ends, version.session.zone, as_opened=newest)
+    out_of_range = str(version.session.conf(_CHANGE_DATA_OUT_OF_RANGE, "false")).lower() == "true"
+    first, last = change_data_range(
+        version.snapshot, starts, ends, version.session.zone, allow_out_of_range=out_of_range, as_opened=newest
+    )
     if not newest and first <= last < version.number:
         place, zone = version.place, version.session.zone
         ended = DeltaTable(place.uri, version=last, storage_options=place.options or None, time_zone=zone)

@@ -342,15 +342,22 @@ def check_timestamp(table: DeltaTable, timestamp: str | datetime) -> None:
 
 
 def change_data_range(
-    snapshot: _core.Snapshot, starts: tuple[Any, Any], ends: tuple[Any, Any], zone: str, *, as_opened: bool = False
+    snapshot: _core.Snapshot,
+    starts: tuple[Any, Any],
+    ends: tuple[Any, Any],
+    zone: str,
+    *,
+    allow_out_of_range: bool = False,
+    as_opened: bool = False,
 ) -> tuple[int, int]:
-    """Return the versions of a change data feed, with an inclusive end.
+    """Return the versions of a change data feed, with an inclusive end; (0, -1) if there are none.
 
     Args:
         snapshot: The table.
         starts: `startingVersion` and `startingTimestamp`, exactly one of which is given.
         ends: `endingVersion` and `endingTimestamp`, at most one of which is given.
         zone: The session's time zone, for timestamps without one.
+        allow_out_of_range: Whether a range after the newest version has no versions, instead of being an error.
         as_opened: Whether the feed has the snapshot's columns also with column mapping.
 
     Raises:
@@ -368,6 +375,7 @@ def change_data_range(
         ending_version=None if ends[0] is None else int(ends[0]),
         starting_timestamp_ms=None if starts[1] is None else to_epoch_ms(timestamp_in_zone(str(starts[1]), zone)),
         ending_timestamp_ms=None if ends[1] is None else to_epoch_ms(timestamp_in_zone(str(ends[1]), zone)),
+        allow_out_of_range=allow_out_of_range,
         as_opened=as_opened,
     )
     return found or (0, -1)

@@ -17,18 +17,29 @@ if TYPE_CHECKING:
 
     from deltafast.spark._session.session import Session
 
-__all__ = ["CommitSettings", "user_metadata"]
+__all__ = ["CommitSettings", "optimized_file_size", "user_metadata"]
 
 _CONF: Final = "spark.databricks.delta."
 _APP_ID, _VERSION = _CONF + "write.txnAppId", _CONF + "write.txnVersion"
 _AUTO_RESET = _CONF + "write.txnVersion.autoReset.enabled"
 _COMPACTION = _CONF + "autoCompact."
+_OPTIMIZED_FILE_SIZE = _CONF + "optimize.maxFileSize"
 _UNITS: Final = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 
 
 def user_metadata(session: Session) -> str | None:
     """Return the session's text for the history of its commits."""
     return session.conf(_CONF + "commitInfo.userMetadata")
+
+
+def optimized_file_size(session: Session) -> int | None:
+    """Return the size of the files that OPTIMIZE writes, in bytes; None if the session does not set it.
+
+    Raises:
+        InvalidArgumentError: The setting is not a size.
+    """
+    size = session.conf(_OPTIMIZED_FILE_SIZE)
+    return None if size is None else _number(_OPTIMIZED_FILE_SIZE, size, has_unit=True)
 
 
 @dataclass(frozen=True)
@@ -113,18 +124,18 @@ def _hooks(session: Session) -> PostCommitHookProperties | None:
     if (enabled := found.get("enabled")) is not None:
         hooks.auto_compact = enabled.strip().lower() in ("true", "auto", "legacy")
     if (files := found.get("minNumFiles")) is not None:
-        hooks.auto_compact_min_files = _number("minNumFiles", files)
+        hooks.auto_compact_min_files = _number(_COMPACTION + "minNumFiles", files)
     if (size := found.get("maxFileSize")) is not None:
-        hooks.auto_compact_max_file_size = _number("maxFileSize", size, has_unit=True)
+        hooks.auto_compact_max_file_size = _number(_COMPACTION + "maxFileSize", size, has_unit=True)
     if (size := found.get("minFileSize")) is not None:
-        hooks.auto_compact_min_file_size = _number("minFileSize", size, has_unit=True)
+        hooks.auto_compact_min_file_size = _number(_COMPACTION + "minFileSize", size, has_unit=True)
     return hooks
 
 
-def _number(name: str, text: str, *, has_unit: bool = False) -> int:
+def _number(setting: str, text: str, *, has_unit: bool = False) -> int:
     found = re.fullmatch(r"\s*(\d+)\s*(?:([bkmg]?)b?)\s*", text.lower())
     if found is None or int(found[1]) == 0 or (found[2] and not has_unit):
         what = "a number of bytes, or one with a unit such as 128m" if has_unit else "a whole number above 0"
-        message = f"{_COMPACTION}{name} must be {what}, not {text!r:.50}"
+        message = f"{setting} must be {what}, not {text!r:.50}"
         raise InvalidArgumentError(message)
     return int(found[1]) * _UNITS[found[2]]

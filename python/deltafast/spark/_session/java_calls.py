@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any, Protocol, cast
 from weakref import WeakKeyDictionary, WeakSet
 
@@ -34,6 +35,7 @@ __all__ = [
     "set_stream_handler",
     "stream_planner",
     "stream_provider",
+    "strings_of",
     "take_parser_back",
 ]
 
@@ -261,6 +263,12 @@ def hadoop_gateway(session: JavaSession) -> Any:
     """Start a gateway to Hadoop's file systems."""
     kind = load(session, "HadoopGateway")
     return call_static(session, kind, "start", kind.getClassLoader())
+
+
+def strings_of(session: JavaSession, found: Any) -> dict[str, str]:
+    """Return the strings of a Java map in one call; a dict of the map itself takes two calls for each key."""
+    mapper = session.jvm.com.fasterxml.jackson.databind.ObjectMapper()
+    return cast("dict[str, str]", json.loads(mapper.writeValueAsString(found)))
 
 
 def _implementing(session: JavaSession, caller: str, implementation: Any, interface: str) -> Any:

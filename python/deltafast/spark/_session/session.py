@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, cast
 from deltafast._expr.literals import time_zone
 from deltafast.exceptions import InvalidArgumentError
 from deltafast.spark._session import gateway
-from deltafast.spark._session.java_calls import marked
+from deltafast.spark._session.java_calls import marked, strings_of
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping
@@ -110,8 +110,8 @@ class Session:
         """Return the settings of Hadoop's file systems that begin with `prefix`."""
         found: dict[str, str] = {}
         if not self.is_connect:
-            there = self.spark._jsc.hadoopConfiguration().getPropsWithPrefix(prefix)
-            found = {prefix + str(key): str(value) for key, value in dict(there).items()}
+            there = strings_of(self, self.spark._jsc.hadoopConfiguration().getPropsWithPrefix(prefix))
+            found = {prefix + key: value for key, value in there.items()}
         return found | {prefix + key: value for key, value in self.settings(f"spark.hadoop.{prefix}").items()}
 
     @property
@@ -146,8 +146,11 @@ class Session:
 
     def settings(self, prefix: str) -> dict[str, str]:
         """Return the session's settings that begin with `prefix`, without it."""
-        everything: Any = self.spark.conf.getAll
-        everything = everything() if callable(everything) else everything
+        if self.is_connect:
+            everything: Any = self.spark.conf.getAll
+            everything = everything() if callable(everything) else everything
+        else:
+            everything = strings_of(self, self.spark._jsparkSession.conf().getAllAsJava())
         return {key[len(prefix) :]: value for key, value in everything.items() if key.startswith(prefix)}
 
     def run(self, statement: str, args: Any = None, **frames: Any) -> Any:

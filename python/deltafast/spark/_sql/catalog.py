@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = [
     "READ_BY_CLIENT",
     "View",
+    "allows_protocol_downgrade",
     "become_delta",
     "commit_of",
     "default_place",
@@ -42,8 +43,9 @@ __all__ = [
     "whole_name",
 ]
 
-#: A setting of delta-spark.
+#: Settings of delta-spark.
 _RETENTION_CHECK = "spark.databricks.delta.retentionDurationCheck.enabled"
+_PROTOCOL_DOWNGRADE = "spark.databricks.delta.restore.protocolDowngradeAllowed"
 
 
 class View(NamedTuple):
@@ -82,6 +84,11 @@ def force_vacuum(session: Session) -> str | None:
     """Return how to allow VACUUM a shorter retention than the table's; None if it is allowed."""
     is_forced = str(session.conf(_RETENTION_CHECK, "true")).lower() == "false"
     return None if is_forced else f"set `{_RETENTION_CHECK}` to false"
+
+
+def allows_protocol_downgrade(session: Session) -> bool:
+    """Return whether RESTORE in a session may lower the protocol of a table."""
+    return str(session.conf(_PROTOCOL_DOWNGRADE, "false")).lower() == "true"
 
 
 def place_of_name(session: Session, name: str) -> str | None:

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 from deltafast._sql.tables import Tables
 from deltafast.exceptions import TableNotFoundError
 from deltafast.spark._scan.snapshot import check_timestamp
+from deltafast.spark._session.commit_settings import optimized_file_size
 from deltafast.spark._session.session import quiet
 from deltafast.spark._session.storage import place_of
 from deltafast.spark._sql import dml
 from deltafast.spark._sql.catalog import (
+    allows_protocol_downgrade,
     commit_of,
     force_vacuum,
     handle,
@@ -68,6 +70,14 @@ class SparkTables(Tables):
         """Reject a timestamp after that of the newest version, as delta-spark does."""
         if not isinstance(at, int):
             check_timestamp(table, at)
+
+    def allows_protocol_downgrade(self) -> bool:
+        """Return whether RESTORE may lower the protocol: the session's setting."""
+        return allows_protocol_downgrade(self.session)
+
+    def optimized_file_size(self) -> int | None:
+        """Return the size of the files that OPTIMIZE writes: the session's setting; None if it is not set."""
+        return optimized_file_size(self.session)
 
     def knows(self, ref: TableName) -> bool:
         """Return whether a name is that of a Delta table."""

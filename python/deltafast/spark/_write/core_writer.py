@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from deltafast.spark._session.session import Session
     from deltafast.spark._session.storage import Place
 
-__all__ = ["write_direct"]
+__all__ = ["only_core_writes", "write_direct"]
 
 #: Rows per batch that Spark passes to a task.
 _ROWS = "65536"
@@ -70,14 +70,11 @@ def write_direct(
         InvalidArgumentError: An identity column has no further values.
     """
     properties = target["metadata"]["configuration"]
-    features = {*(target["protocol"].get("writerFeatures") or ())}
     options: FileWriteOptions = {
         "partition_by": [field["name"] for field in columns.partition],
         "column_mapping": mapped,
         "properties": properties,
-        "materialize_partition_columns": "materializePartitionColumns" in features
-        or any(properties.get(f"delta.enableIcebergCompatV{n}") == "true" for n in (1, 2))
-        or (properties.get("delta.writePartitionColumnsToParquet") or "").lower() == "true",
+        "materialize_partition_columns": _materializes_partition_columns(target),
         "writer_properties": {} if codec is None else _properties(codec),
         "target_file_size": _bytes(properties.get("delta.targetFileSize")),
         "most_rows": most or None,
@@ -90,6 +87,30 @@ def write_direct(
     with session.set(settings), one_line_row_errors(), quiet():
         found = rows.mapInArrow(write, "written string").collect()
     return [json.loads(row.written) for row in found]
+
+
+def only_core_writes(target: WriteTarget, schema: dict[str, Any]) -> str | None:
+    """Return why Spark's own writer cannot write the files of a table; None if it can.
+
+    Args:
+        target: The table after the write.
+        schema: Its schema.
+    """
+    partition = target["metadata"]["partitionColumns"]
+    if partition and _materializes_partition_columns(target):
+        return "the table's data files also hold the partition columns, which Spark's writer leaves out"
+    binary = [field["name"] for field in schema["fields"] if field["name"] in partition and field["type"] == "binary"]
+    return f"Spark's writer cannot write the binary partition column `{binary[0]}`" if binary else None
+
+
+def _materializes_partition_columns(target: WriteTarget) -> bool:
+    """Return whether the data files of a table also hold its partition columns."""
+    properties = target["metadata"]["configuration"]
+    return (
+        "materializePartitionColumns" in (target["protocol"].get("writerFeatures") or ())
+        or any(properties.get(f"delta.enableIcebergCompatV{n}") == "true" for n in (1, 2))
+        or (properties.get("delta.writePartitionColumnsToParquet") or "").lower() == "true"
+    )
 
 
 def _writer(

@@ -19,7 +19,7 @@ from deltafast._expr.render import to_spark_sql
 from deltafast._util.open_options import core_open_options
 from deltafast._util.options import commit_options, names
 from deltafast._util.write_modes import CREATE_MODES, SAVE_MODES
-from deltafast.exceptions import CommitUnknownError, InvalidArgumentError
+from deltafast.exceptions import CommitUnknownError, DeltaProtocolError, InvalidArgumentError, warn
 from deltafast.spark._scan.physical_columns import (
     check_names,
     field_of,
@@ -32,7 +32,7 @@ from deltafast.spark._session.commit_settings import CommitSettings
 from deltafast.spark._session.session import Session, frame_alias
 from deltafast.spark._session.storage import place_of, transaction_version
 from deltafast.spark._write.change_files import write_change_data
-from deltafast.spark._write.core_writer import write_direct
+from deltafast.spark._write.core_writer import only_core_writes, write_direct
 from deltafast.spark._write.option_names import with_option_names
 from deltafast.spark._write.physical_schema import logical, physical
 from deltafast.spark._write.staging_folder import gathered, gathering, of_format, remove, write_folder
@@ -88,7 +88,7 @@ def write(
     name: str | None = None,
     description: str | None = None,
     configuration: Mapping[str, str | None] | None = None,
-    writer: Literal["jvm", "arrow", "driver"] = "jvm",
+    writer: Literal["auto", "jvm", "arrow", "driver"] = "auto",
     storage_options: Mapping[str, str] | None = None,
 ) -> int | None:
     """Write a data frame to a table, which is created if it does not exist.
@@ -112,7 +112,8 @@ def write(
         name: Name of a new table.
         description: Description of a new table.
         configuration: Properties of a new table.
-        writer: `jvm`: the executors write with Spark's own writer. `arrow`: they write through the core, directly to
+        writer: `jvm`: the executors write with Spark's own writer. `auto`: the same, and `driver` with a warning for
+            tables that Spark's writer cannot write. `arrow`: they write through the core, directly to
             the final location, and need deltafast; for stores where a rename is a copy. `driver`: the driver collects
             the rows for the core; for small results.
         storage_options: The core's storage options, which override Hadoop's settings; derived from those if None.
@@ -157,7 +158,7 @@ def write_rows(
     replace_where: Predicate | None,
     options: Mapping[str, Any] | None,
     table: WriteOptions,
-    writer: Literal["jvm", "arrow", "driver"] = "jvm",
+    writer: Literal["auto", "jvm", "arrow", "driver"] = "auto",
     storage_options: Mapping[str, str] | None = None,
     *,
     fits: Callable[[dict[str, Any], dict[str, Any]], None] | None = None,
@@ -182,9 +183,10 @@ def write_rows(
         DeltaError: As `write`.
     """
     session = Session(frame.sparkSession)
-    if mode not in SAVE_MODES or writer not in ("jvm", "arrow", "driver"):
+    if mode not in SAVE_MODES or writer not in ("auto", "jvm", "arrow", "driver"):
         message = (
-            f"mode must be one of {', '.join(SAVE_MODES)} and writer jvm, arrow or driver, not {mode!r} and {writer!r}"
+            f"mode must be one of {', '.join(SAVE_MODES)} and writer auto, jvm, arrow or driver, "
+            f"not {mode!r} and {writer!r}"
         )
         raise InvalidArgumentError(message)
     given = _given(session, options)
@@ -226,7 +228,7 @@ def write_rows(
             return None
         if fits is not None:
             fits(*(_collated(schema) for schema in (json.loads(frame.schema.json()), json.loads(plan.schema))))
-        version = _by_executors(session, frame, place, plan, replace_where, given, writer)
+        version = _written(session, frame, place, plan, settings, replace_where, given, writer)
     commit.end()
     return version
 
@@ -263,7 +265,7 @@ def write_as_select(
     }
     plan = _planned(session, frame, place, settings)
     if plan is not None:
-        _by_executors(session, frame, place, plan, None, {})
+        _written(session, frame, place, plan, settings, None, {}, "auto")
     commit.end()
 
 
@@ -331,6 +333,31 @@ def _schema_before(place: Place) -> Any:
     return json.loads(DeltaTable(place.uri, storage_options=options).schema().to_json())
 
 
+def _written(
+    session: Session,
+    frame: Any,
+    place: Place,
+    plan: _core.TableWrite,
+    settings: WriteOptions,
+    replace_where: Predicate | None,
+    given: dict[str, Any],
+    writer: Literal["auto", "jvm", "arrow", "driver"],
+) -> int | None:
+    """Write the rows on the executors or, with `auto` and a table that Spark's writer cannot write, in the driver.
+
+    Raises:
+        DeltaProtocolError: Spark's writer cannot write the table, and `writer` is `jvm`.
+    """
+    reason = None if writer == "arrow" else only_core_writes(plan.target, json.loads(plan.schema))
+    if reason is None:
+        return _by_executors(session, frame, place, plan, replace_where, given, by_core=writer == "arrow")
+    if writer != "auto":
+        message = f"{reason}: write with writer='arrow' or writer='driver'"
+        raise DeltaProtocolError(message)
+    warn(f"the driver collects the rows and writes them: {reason}")
+    return _through_driver(session, frame, place, settings, replace_where)
+
+
 def _by_executors(
     session: Session,
     frame: Any,
@@ -338,9 +365,10 @@ def _by_executors(
     plan: _core.TableWrite,
     replace_where: Predicate | None,
     given: dict[str, Any],
-    writer: Literal["jvm", "arrow"] = "jvm",
+    *,
+    by_core: bool = False,
 ) -> int | None:
-    """Write the rows on the executors, then commit."""
+    """Write the rows on the executors, with Spark's writer or the core, then commit."""
     from pyspark.sql import functions
 
     target = plan.target
@@ -359,7 +387,6 @@ def _by_executors(
     tree = None if replaced is None else replaced.get("tree")
     predicate = None if tree is None else to_spark_sql(tree)
     gather = gathered(session, properties, given.get("optimizewrite"))
-    by_core = writer == "arrow"
     most = max(int(given.get("maxrecordsperfile") or 0), 0)
     codec = given.get("compression")
     format_options = of_format(properties, target["protocol"].get("writerFeatures") or (), codec)

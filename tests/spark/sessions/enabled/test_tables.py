@@ -370,6 +370,23 @@ def test_settings_without_an_effect_are_named_once(spark, monkeypatch):
         spark.conf.unset(conf + name)
 
 
+def test_restore_lowers_the_protocol_if_the_session_allows_it(spark, tmp_path):
+    setting, path = "spark.databricks.delta.restore.protocolDowngradeAllowed", str(tmp_path / "t")
+    spark.range(3).write.format("delta").save(path)
+    before = DeltaTable(path).protocol()
+    spark.sql(f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')")
+    raised = DeltaTable(path).protocol()
+    assert raised != before
+    spark.sql(f"RESTORE delta.`{path}` TO VERSION AS OF 0")
+    assert DeltaTable(path).protocol() == raised
+    spark.conf.set(setting, "true")
+    try:
+        spark.sql(f"RESTORE delta.`{path}` TO VERSION AS OF 0")
+    finally:
+        spark.conf.unset(setting)
+    assert DeltaTable(path).protocol() == before
+
+
 def test_a_function_for_each_batch_replaces_the_format(spark, tmp_path):
     """As in Delta's own examples: `format("delta")` before `foreachBatch`, in mode update, without a path."""
     path = str(tmp_path / "counts")
