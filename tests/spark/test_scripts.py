@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import pathlib
 import re
+import socket
 import subprocess
 import sys
 
@@ -127,7 +128,7 @@ print("done", spark.sql("DESCRIBE HISTORY numbers").first().engineInfo)
 
 
 @pytest.mark.proof
-@pytest.mark.parametrize("settings", ["of the script", "of the command"])
+@pytest.mark.parametrize("settings", ["of the script", "of the command", "of the server"])
 def test_a_session_with_deltas_own_jar_stays_delta_sparks(environment, tmp_path, settings):
     import pyspark
 
@@ -136,11 +137,25 @@ def test_a_session_with_deltas_own_jar_stays_delta_sparks(environment, tmp_path,
     script, text, confs = tmp_path / "job.py", WITH_THE_JAR, ["--conf", "spark.ui.enabled=false"]
     if settings == "of the command":
         text, confs = re.sub(r"(?m)^builder = builder.*$", "", text), CONFS
+    if settings == "of the server":
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        defaults = [setting.replace("=", " ") for setting in CONFS[1::2]]
+        defaults += [f"spark.jars.packages {PACKAGE}", f"spark.connect.grpc.binding.port {port}"]
+        (tmp_path / "spark-defaults.conf").write_text("\n".join(defaults) + "\n")
+        connect = "from pyspark.sql.connect.client.core import DefaultChannelBuilder\n"
+        connect += f"DefaultChannelBuilder.default_port = staticmethod(lambda: {port})\n"
+        text = connect + re.sub(r"(?m)^builder = builder.*$", "builder = builder.remote('local[2]')", text)
     script.write_text(text)
     submit = pathlib.Path(pyspark.__file__).parent / "bin" / "spark-submit"
-    printed = run(environment, tmp_path / "empty", [submit, "--packages", PACKAGE, *confs, script])
+    if settings == "of the server":
+        command = [environment / "python", script]
+        printed = run(environment, tmp_path / "empty", command, SPARK_CONF_DIR=str(tmp_path))
+    else:
+        printed = run(environment, tmp_path / "empty", [submit, "--packages", PACKAGE, *confs, script])
     assert re.search(r"^done Apache-Spark/.* Delta-Lake/", printed, re.MULTILINE)
-    assert "Delta's own jar is in this session" in printed
+    assert re.search(r"the session stays delta-spark's: Delta's own jar is (in|on) this", printed)
 
 
 def test_packages_of_delta_are_not_resolved():

@@ -19,7 +19,7 @@ from deltafast.spark._enable.dataframe_writer import (
     options_to_load,
     with_given_schema,
 )
-from deltafast.spark._enable.provider import read_frame, write_frame
+from deltafast.spark._enable.provider import DeltasJarError, read_frame, write_frame
 from deltafast.spark._session.java_library import first_line
 from deltafast.spark._session.session import Session
 from deltafast.spark._session.storage import place_of
@@ -41,7 +41,8 @@ class ConnectProvider:
         session: A session of Connect.
 
     Raises:
-        InvalidArgumentError: The server already has a format `delta`, or does not accept Python data sources.
+        DeltasJarError: The server already has a format `delta`.
+        InvalidArgumentError: The server does not accept Python data sources.
     """
 
     #: Whether Spark's parser gives statements to Python.
@@ -53,8 +54,11 @@ class ConnectProvider:
         except DeltaError:
             raise
         except Exception as error:
-            message = f"the server does not take deltafast's format delta ({first_line(error)}); "
-            message += "where it has Delta's own jar, use deltafast.spark.read and write alongside it"
+            if "DATA_SOURCE_ALREADY_EXISTS" in str(error):
+                message = "Delta's own jar is on this server, so format('delta') is delta-spark's: remove it there, or "
+                message += "use deltafast.spark.read and write alongside it"
+                raise DeltasJarError(message) from error
+            message = f"the server does not take deltafast's format delta ({first_line(error)})"
             raise InvalidArgumentError(message) from error
         READ_BY_CLIENT.add(session.spark)
 

@@ -16,10 +16,11 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from deltafast.exceptions import InvalidArgumentError, warn
+from deltafast.exceptions import warn
 from deltafast.spark._enable.dataframe_writer import note_of
 from deltafast.spark._enable.provider import (
     READ,
+    DeltasJarError,
     Provider,
     forget_deltas_catalog,
     known_options,
@@ -229,16 +230,11 @@ def enable_once(spark: Any) -> None:
     with _ENABLING:
         if _STATE["is enabling"] or (_now is not None and _now.belongs_to(spark)):
             return
-        session = Session(spark)
-        if not session.is_connect and known_to_delta(session):
-            warn(
-                "Delta's own jar is in this session and implements the format `delta`: remove it from spark.jars and "
-                "--packages to use deltafast"
-            )
-            return
         _STATE["is enabling"] = True
         try:
             enable(spark)
+        except DeltasJarError as error:
+            warn(f"the session stays delta-spark's: {error}")
         finally:
             _STATE["is enabling"] = False
 
@@ -256,7 +252,8 @@ def enable(spark: Any) -> None:
             session only.
 
     Raises:
-        InvalidArgumentError: Delta's own jar is in the session, or this Spark does not accept the format.
+        InvalidArgumentError: Delta's own jar is in the session or on the server, or this Spark does not accept the
+            format.
     """
     global _now  # noqa: PLW0603 - PySpark's classes are global, too
     session = Session(spark)
@@ -265,11 +262,12 @@ def enable(spark: Any) -> None:
             "Delta's own jar is in this session, so format('delta') is delta-spark's: leave it out of spark.jars and "
             "spark.jars.packages, or use deltafast.spark.read and write alongside it"
         )
-        raise InvalidArgumentError(message)
+        raise DeltasJarError(message)
+    provider = _connect_provider(session) if session.is_connect else None
     if _now is not None:
         _now.take_back()
         _now = None
-    enabled = _on_connect(session) if session.is_connect else _on_classic(session)
+    enabled = _on_classic(session) if provider is None else _on_connect(session, provider)
     from deltafast.spark.tables import DeltaTableBuilder
 
     if session.is_connect:
@@ -306,16 +304,23 @@ def _on_classic(session: Session) -> _Enabled:
     return enabled
 
 
-def _on_connect(session: Session) -> _Enabled:
-    """Patch the format into the client's Python, and register a Python data source on the server."""
+def _connect_provider(session: Session) -> ConnectProvider:
+    """Register a Python data source on the server."""
+    from deltafast.spark._enable.connect import ConnectProvider
+
+    forget_deltas_catalog(session)
+    return ConnectProvider(session)
+
+
+def _on_connect(session: Session, provider: ConnectProvider) -> _Enabled:
+    """Patch the format into the client's Python."""
     from pyspark.sql.connect.catalog import Catalog
     from pyspark.sql.connect.conf import RuntimeConf
     from pyspark.sql.connect.readwriter import DataFrameWriterV2
 
     from deltafast.spark._enable import connect, connect_streams, dataframe_writer_v2, ignored_settings
 
-    forget_deltas_catalog(session)
-    enabled = _Enabled(connect.ConnectProvider(session))
+    enabled = _Enabled(provider)
     connect.put(enabled.put)
     enabled.put(Catalog, "tableExists", enabled.table_exists)
     enabled.put(Catalog, "createTable", enabled.create_table)

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 __all__ = ["put", "warn_of_settings"]
 
 _CONF: Final = "spark.databricks.delta."
+_LOG_STORE: Final = "spark.delta.logStore."
 #: What deltafast does, and the values of the setting for which delta-spark does the same.
 _IGNORED: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
     "checkpoint.partSize": ("a checkpoint is one file", ()),
@@ -35,6 +36,13 @@ def warn_of_settings(session: Session) -> None:
         value = session.conf(_CONF + name)
         if value is not None:
             _check(_CONF + name, value)
+    for name, value in session.settings(_LOG_STORE).items():
+        if "DynamoDB" in value and _LOG_STORE not in _reported:
+            _reported.add(_LOG_STORE)
+            warn(
+                f"{_LOG_STORE}{name} has no effect with deltafast, which commits with conditional writes: jobs of "
+                "delta-spark with this log store can replace its commits, so they must not write to the same tables"
+            )
 
 
 def put(replace: Replace, config: Any) -> None:

@@ -32,6 +32,7 @@ __all__ = [
     "CLUSTER",
     "PARTITION",
     "READ",
+    "DeltasJarError",
     "Provider",
     "forget_deltas_catalog",
     "known_options",
@@ -78,6 +79,10 @@ _FAILURES = 64
 _OVERWRITE = ("replaceWhere", "overwriteSchema", "replaceUsing", "replaceOn", "targetAlias")
 #: Spark's names of the options that hold a writer's partition and clustering columns.
 PARTITION, CLUSTER = "__partition_columns", "__clustering_columns"
+
+
+class DeltasJarError(InvalidArgumentError):
+    """Delta's own jar is in the session, or on the server."""
 
 
 def known_to_delta(session: Session) -> bool:

@@ -370,6 +370,18 @@ def test_settings_without_an_effect_are_named_once(spark, monkeypatch):
         spark.conf.unset(conf + name)
 
 
+def test_a_log_store_of_dynamodb_is_named_once(spark, monkeypatch):
+    monkeypatch.setattr(ignored_settings, "_reported", set())
+    name = "spark.delta.logStore.s3a.impl"
+    spark.conf.set(name, "io.delta.storage.S3DynamoDBLogStore")
+    try:
+        with pytest.warns(DeltaWarning, match=r"s3a\.impl has no effect .* must not write to the same tables"):
+            deltafast.spark.enable(spark)
+        deltafast.spark.enable(spark)
+    finally:
+        spark.conf.unset(name)
+
+
 def test_restore_lowers_the_protocol_if_the_session_allows_it(spark, tmp_path):
     setting, path = "spark.databricks.delta.restore.protocolDowngradeAllowed", str(tmp_path / "t")
     spark.range(3).write.format("delta").save(path)
