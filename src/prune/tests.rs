@@ -756,33 +756,17 @@ fn comparison() -> impl Strategy<Value = Function> {
     ]
 }
 
-fn leaf() -> impl Strategy<Value = Expr> {
-    let ints = prop::option::weighted(0.9, -4_i64..5);
-    let int_lit = ints
-        .clone()
+/// Comparisons of results of functions.
+fn computed() -> impl Strategy<Value = Expr> {
+    let int_lit = prop::option::weighted(0.9, -4_i64..5)
         .prop_map(|v| lit(v.map_or(Scalar::Null, Scalar::Long), DataType::Integer));
-    let double = prop_oneof![
-        Just(f64::NAN),
-        Just(0.0),
-        Just(-0.0),
-        (-4..5).prop_map(f64::from)
-    ];
-    let string = prop_oneof![
-        "[a-c]{0,2}",
-        Just(LONG.to_owned()),
-        Just(format!("{LONG}q")),
-        Just(format!("{LONG}\u{1f600}")),
-        Just("\u{1f600}".to_owned())
-    ];
     let micros = row().prop_map(|r| r.3.unwrap_or(0));
-    let wider = |e: Expr| Expr::cast(e, DataType::Double, CastMode::Ansi).unwrap();
     let date = |e: Expr| Expr::cast(e, DataType::Date, CastMode::Ansi).unwrap();
-    let ntz = |e: Expr| Expr::cast(e, DataType::TimestampNtz, CastMode::Ansi).unwrap();
     let t = || col("t", DataType::Timestamp);
     prop_oneof![
         (
             comparison(),
-            int_lit.clone(),
+            int_lit,
             -3..4_i64,
             prop_oneof![
                 Just(Function::Add),
@@ -804,7 +788,7 @@ fn leaf() -> impl Strategy<Value = Expr> {
             }),
         (
             comparison(),
-            micros.clone(),
+            micros,
             prop_oneof![Just("DAY"), Just("HOUR"), Just("x")]
         )
             .prop_map(move |(f, v, unit)| {
@@ -834,6 +818,34 @@ fn leaf() -> impl Strategy<Value = Expr> {
                 ],
             )
         }),
+    ]
+}
+
+fn leaf() -> impl Strategy<Value = Expr> {
+    let ints = prop::option::weighted(0.9, -4_i64..5);
+    let int_lit = ints
+        .clone()
+        .prop_map(|v| lit(v.map_or(Scalar::Null, Scalar::Long), DataType::Integer));
+    let double = prop_oneof![
+        Just(f64::NAN),
+        Just(0.0),
+        Just(-0.0),
+        (-4..5).prop_map(f64::from)
+    ];
+    let string = prop_oneof![
+        "[a-c]{0,2}",
+        Just(LONG.to_owned()),
+        Just(format!("{LONG}q")),
+        Just(format!("{LONG}\u{1f600}")),
+        Just("\u{1f600}".to_owned())
+    ];
+    let micros = row().prop_map(|r| r.3.unwrap_or(0));
+    let wider = |e: Expr| Expr::cast(e, DataType::Double, CastMode::Ansi).unwrap();
+    let date = |e: Expr| Expr::cast(e, DataType::Date, CastMode::Ansi).unwrap();
+    let ntz = |e: Expr| Expr::cast(e, DataType::TimestampNtz, CastMode::Ansi).unwrap();
+    let t = || col("t", DataType::Timestamp);
+    prop_oneof![
+        computed(),
         (
             comparison(),
             prop_oneof![Just("i"), Just("p")],

@@ -506,6 +506,7 @@ impl PySnapshot {
     }
 
     #[pyo3(signature = (starting_version=None, ending_version=None, starting_timestamp_ms=None, ending_timestamp_ms=None, allow_out_of_range=false, as_opened=false))]
+    #[allow(clippy::too_many_arguments)]
     fn cdf_range(
         &self,
         py: Python<'_>,

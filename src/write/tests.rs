@@ -1124,15 +1124,14 @@ fn cast_one(data_type: &str, array: ArrayRef) -> Result<ArrayRef> {
         .unwrap())
 }
 
+/// Casts a column to `long`.
+fn long(array: ArrayRef) -> Result<Vec<Option<i64>>> {
+    cast_one("\"long\"", array).map(|a| a.as_primitive::<Int64Type>().iter().collect())
+}
+
 #[test]
-fn values_are_cast_without_a_loss_or_refused() {
-    use arrow_array::{
-        DictionaryArray, Int8Array, LargeListArray, RunArray, TimestampNanosecondArray, UInt64Array,
-    };
-    let long = |array: ArrayRef| {
-        cast_one("\"long\"", array)
-            .map(|a| a.as_primitive::<Int64Type>().iter().collect::<Vec<_>>())
-    };
+fn numbers_are_cast_without_a_loss_or_refused() {
+    use arrow_array::{Int8Array, UInt64Array};
     assert_eq!(
         long(Arc::new(UInt64Array::from(vec![Some(7), None]))).unwrap(),
         [Some(7), None]
@@ -1188,7 +1187,11 @@ fn values_are_cast_without_a_loss_or_refused() {
             .contains("expected long, found Float64 (column `c`)"),
         "{error}"
     );
+}
 
+#[test]
+fn decimals_and_timestamps_are_cast_without_a_loss_or_refused() {
+    use arrow_array::TimestampNanosecondArray;
     let decimal = |precision, scale, values: Vec<i128>| {
         Arc::new(
             PrimitiveArray::<Decimal128Type>::from(values)
@@ -1248,7 +1251,11 @@ fn values_are_cast_without_a_loss_or_refused() {
         )
         .is_err()
     );
+}
 
+#[test]
+fn encodings_and_lists_are_cast_without_a_loss_or_refused() {
+    use arrow_array::{DictionaryArray, Int8Array, LargeListArray, RunArray};
     let words: DictionaryArray<Int32Type> = vec![Some("a"), None, Some("a")].into_iter().collect();
     assert_eq!(
         cast_one("\"string\"", Arc::new(words))

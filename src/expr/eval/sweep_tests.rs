@@ -24,7 +24,14 @@ fn parse(json: &str) -> DataType {
 
 /// One column of edge values for each type, named by its place in the list.
 fn columns() -> Vec<(DataType, ArrayRef)> {
-    let ints = Int32Array::from(vec![
+    let mut found = numbers();
+    found.extend(others());
+    found
+}
+
+/// Edge values of `integer`.
+fn ints() -> Int32Array {
+    Int32Array::from(vec![
         Some(0),
         Some(1),
         Some(-1),
@@ -32,41 +39,10 @@ fn columns() -> Vec<(DataType, ArrayRef)> {
         Some(i32::MAX),
         Some(i32::MIN),
         None,
-    ]);
-    let micros = vec![
-        Some(0),
-        Some(-1),
-        Some(1_710_055_800_000_000),
-        Some(253_402_300_799_999_999),
-        Some(i64::MAX),
-        Some(i64::MIN),
-        None,
-    ];
-    let texts = vec![
-        Some(""),
-        Some("a b"),
-        Some("12"),
-        Some("2024-03-10 02:30:00"),
-        Some("ß日"),
-        Some("%_\\"),
-        None,
-    ];
-    let lists = ListArray::from_iter_primitive::<arrow_array::types::Int32Type, _, _>(vec![
-        Some(vec![]),
-        Some(vec![Some(1)]),
-        Some(vec![None, Some(7)]),
-        None,
-        Some(vec![Some(i32::MAX); 3]),
-        Some(vec![None]),
-        Some(vec![Some(0), Some(1)]),
-    ]);
-    let list_type = parse(r#"{"type":"array","elementType":"integer","containsNull":true}"#);
-    let lists = arrow_cast::cast(&lists, &list_type.to_arrow(StringLayout::Plain)).unwrap();
-    let parts = StructArray::new(
-        vec![Field::new("x", arrow_schema::DataType::Int32, true)].into(),
-        vec![Arc::new(ints.clone())],
-        Some(vec![true, true, false, true, true, true, true].into()),
-    );
+    ])
+}
+
+fn numbers() -> Vec<(DataType, ArrayRef)> {
     vec![
         (
             DataType::Byte,
@@ -92,7 +68,7 @@ fn columns() -> Vec<(DataType, ArrayRef)> {
                 None,
             ])),
         ),
-        (DataType::Integer, Arc::new(ints)),
+        (DataType::Integer, Arc::new(ints())),
         (
             DataType::Long,
             Arc::new(Int64Array::from(vec![
@@ -162,6 +138,45 @@ fn columns() -> Vec<(DataType, ArrayRef)> {
                 .unwrap(),
             ),
         ),
+    ]
+}
+
+fn others() -> Vec<(DataType, ArrayRef)> {
+    let micros = vec![
+        Some(0),
+        Some(-1),
+        Some(1_710_055_800_000_000),
+        Some(253_402_300_799_999_999),
+        Some(i64::MAX),
+        Some(i64::MIN),
+        None,
+    ];
+    let texts = vec![
+        Some(""),
+        Some("a b"),
+        Some("12"),
+        Some("2024-03-10 02:30:00"),
+        Some("ß日"),
+        Some("%_\\"),
+        None,
+    ];
+    let lists = ListArray::from_iter_primitive::<arrow_array::types::Int32Type, _, _>(vec![
+        Some(vec![]),
+        Some(vec![Some(1)]),
+        Some(vec![None, Some(7)]),
+        None,
+        Some(vec![Some(i32::MAX); 3]),
+        Some(vec![None]),
+        Some(vec![Some(0), Some(1)]),
+    ]);
+    let list_type = parse(r#"{"type":"array","elementType":"integer","containsNull":true}"#);
+    let lists = arrow_cast::cast(&lists, &list_type.to_arrow(StringLayout::Plain)).unwrap();
+    let parts = StructArray::new(
+        vec![Field::new("x", arrow_schema::DataType::Int32, true)].into(),
+        vec![Arc::new(ints())],
+        Some(vec![true, true, false, true, true, true, true].into()),
+    );
+    vec![
         (
             DataType::Boolean,
             Arc::new(BooleanArray::from(vec![
