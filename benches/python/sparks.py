@@ -96,14 +96,17 @@ class Spark:
     def _cpu(self) -> float:
         ticks = 0
         for process in self._processes():
-            fields = _status(process)
-            ticks += int(fields[11]) + int(fields[12])
+            with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+                # With those of its children that have ended.
+                ticks += sum(map(int, _status(process)[11:15]))
         return ticks / os.sysconf("SC_CLK_TCK")
 
     def _peak_mb(self) -> float:
         peaks = 0.0
         for process in self._processes():
-            lines = (process / "status").read_text().splitlines()
+            lines: list[str] = []
+            with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+                lines = (process / "status").read_text().splitlines()
             # A process that has just ended has none.
             peaks += next((int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM:")), 0.0)
         return peaks

@@ -296,10 +296,9 @@ class Snapshot:
         ending_version: int | None = None,
         starting_timestamp_ms: int | None = None,
         ending_timestamp_ms: int | None = None,
-        allow_out_of_range: bool = False,
         as_opened: bool = False,
     ) -> tuple[int, int] | None:
-        """Return the versions that `cdf` would read, both ends included, after the same checks; None if it is empty."""
+        """Return the versions that `cdf` would read, both ends included, after the same checks."""
     def plan(self, predicate: BoundTree | None = None) -> ScanPlan: ...
 
 @final

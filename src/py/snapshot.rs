@@ -505,8 +505,7 @@ impl PySnapshot {
         })
     }
 
-    #[pyo3(signature = (starting_version=None, ending_version=None, starting_timestamp_ms=None, ending_timestamp_ms=None, allow_out_of_range=false, as_opened=false))]
-    #[allow(clippy::too_many_arguments)]
+    #[pyo3(signature = (starting_version=None, ending_version=None, starting_timestamp_ms=None, ending_timestamp_ms=None, as_opened=false))]
     fn cdf_range(
         &self,
         py: Python<'_>,
@@ -514,7 +513,6 @@ impl PySnapshot {
         ending_version: Option<i64>,
         starting_timestamp_ms: Option<i64>,
         ending_timestamp_ms: Option<i64>,
-        allow_out_of_range: bool,
         as_opened: bool,
     ) -> PyResult<Option<(i64, i64)>> {
         self.run(py, move |core, _| {
@@ -523,7 +521,6 @@ impl PySnapshot {
                 ending_version,
                 starting_timestamp_ms,
                 ending_timestamp_ms,
-                allow_out_of_range,
                 as_opened,
                 ..ChangeRequest::default()
             };

@@ -216,6 +216,12 @@ def test_a_feed_after_the_newest_version_is_an_error_or_empty(reference, spark, 
             assert found.columns == wanted.columns
             assert rows(found) == rows(wanted)
             assert (found.count() == 0) == (start in starts)
+        # Other errors of ranges stay.
+        backwards = {"readChangeFeed": "true", "startingVersion": 3, "endingVersion": 1}
+        with pytest.raises(DeltaError):
+            deltafast.spark.read(spark, tables["tracked"], options=backwards)
+        with pytest.raises(Exception, match="DELTA_"):
+            reference._load(tables["tracked"], **backwards).collect()
 
 
 def test_changes_are_read_by_spark_and_filters_skip_their_files(spark, tables):

@@ -55,8 +55,8 @@ class ConnectProvider:
             raise
         except Exception as error:
             if "DATA_SOURCE_ALREADY_EXISTS" in str(error):
-                message = "Delta's own jar is on this server, so format('delta') is delta-spark's: remove it there, or "
-                message += "use deltafast.spark.read and write alongside it"
+                message = "Delta's own jar is on this server, or another implementation of format('delta'): remove it "
+                message += "there, or use deltafast.spark.read and write alongside it"
                 raise DeltasJarError(message) from error
             message = f"the server does not take deltafast's format delta ({first_line(error)})"
             raise InvalidArgumentError(message) from error

@@ -267,7 +267,7 @@ def enable(spark: Any) -> None:
     if _now is not None:
         _now.take_back()
         _now = None
-    enabled = _on_classic(session) if provider is None else _on_connect(session, provider)
+    enabled = _on_classic(session) if provider is None else _on_connect(provider)
     from deltafast.spark.tables import DeltaTableBuilder
 
     if session.is_connect:
@@ -277,6 +277,10 @@ def enable(spark: Any) -> None:
     enabled.put(DeltaTableBuilder, "execute", enabled.execute)
     enabled.put_modules()
     _now = enabled
+    # Last, since a warning may be an error.
+    from deltafast.spark._enable.ignored_settings import warn_of_settings
+
+    warn_of_settings(session)
 
 
 def _on_classic(session: Session) -> _Enabled:
@@ -299,7 +303,6 @@ def _on_classic(session: Session) -> _Enabled:
     dataframe_writer.put(enabled.put)
     streams.put(enabled.put)
     ignored_settings.put(enabled.put, RuntimeConfig)
-    ignored_settings.warn_of_settings(session)
     dataframe_writer_v2.put(enabled.put, DataFrameWriterV2, lambda writer: writer._df, enabled.provider.manage)
     return enabled
 
@@ -312,7 +315,7 @@ def _connect_provider(session: Session) -> ConnectProvider:
     return ConnectProvider(session)
 
 
-def _on_connect(session: Session, provider: ConnectProvider) -> _Enabled:
+def _on_connect(provider: ConnectProvider) -> _Enabled:
     """Patch the format into the client's Python."""
     from pyspark.sql.connect.catalog import Catalog
     from pyspark.sql.connect.conf import RuntimeConf
@@ -326,7 +329,6 @@ def _on_connect(session: Session, provider: ConnectProvider) -> _Enabled:
     enabled.put(Catalog, "createTable", enabled.create_table)
     connect_streams.put(enabled.put)
     ignored_settings.put(enabled.put, RuntimeConf)
-    ignored_settings.warn_of_settings(session)
     dataframe_writer_v2.put(enabled.put, DataFrameWriterV2, connect.frame_of, enabled.provider.manage)
     return enabled
 

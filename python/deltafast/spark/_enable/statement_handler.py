@@ -12,6 +12,7 @@ import re
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from deltafast._expr.lexer import unescape
 from deltafast.spark._session.session import Session, quiet
 from deltafast.spark._sql.argument_checks import path_in
 from deltafast.spark._sql.catalog import place_of_name
@@ -37,6 +38,7 @@ _OF_THE_CATALOG: Final = re.compile(
 _CREATES: Final = re.compile(
     r"\s*CREATE\s+(?:OR\s+REPLACE\s+)?TABLE\s+(?:IF\s+NOT\s+EXISTS\s+)?((?:[\w.]|`[^`]+`)+)", re.IGNORECASE
 )
+_IMMEDIATE: Final = re.compile(r"""(?is)\s*EXECUTE\s+IMMEDIATE\s+('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")\s*;?\s*""")
 _SAYS_WHERE: Final = re.compile(r"\bLOCATION\s+['\"]", re.IGNORECASE)
 
 
@@ -99,6 +101,7 @@ class ParsedStatements:
     def read(self, session: Any, text: Any, parameters: Any, reading: Any, failure: Any) -> None:
         """Say in `reading` what a statement is; on an error set `failure`."""
         try:
+            text = _executed(text)
             if is_of_the_catalog(text):
                 return
             spark = self._session_of(session)
@@ -124,6 +127,14 @@ class ParsedStatements:
         except BaseException as error:  # noqa: BLE001 - Java raises it again
             self._fail(error, failure)
             return None
+
+
+def _executed(text: str) -> str:
+    """Return the statement in EXECUTE IMMEDIATE, which PySpark 4.0 parses by itself; any other statement unchanged."""
+    import pyspark
+
+    held = _IMMEDIATE.fullmatch(text) if pyspark.__version__.startswith("4.0.") else None
+    return text if held is None else unescape(held[1][1:-1])
 
 
 @functools.cache

@@ -357,7 +357,8 @@ def change_data_range(
         starts: `startingVersion` and `startingTimestamp`, exactly one of which is given.
         ends: `endingVersion` and `endingTimestamp`, at most one of which is given.
         zone: The session's time zone, for timestamps without one.
-        allow_out_of_range: Whether a range after the newest version has no versions, instead of being an error.
+        allow_out_of_range: Whether a range that starts after the newest version has no versions, instead of being an
+            error.
         as_opened: Whether the feed has the snapshot's columns also with column mapping.
 
     Raises:
@@ -369,13 +370,17 @@ def change_data_range(
     if starts.count(None) != 1 or None not in ends:
         message = "give one of startingVersion and startingTimestamp, and at most one of the two ends, not both"
         raise InvalidArgumentError(message)
+    start = None if starts[0] is None else int(starts[0])
+    since = None if starts[1] is None else to_epoch_ms(timestamp_in_zone(str(starts[1]), zone))
+    is_after_newest = start > snapshot.version if start is not None else since > snapshot.timestamp_ms
+    if allow_out_of_range and is_after_newest:
+        return 0, -1
     # The core resolves the range and reports at once what is wrong with it.
     found = snapshot.cdf_range(
-        starting_version=None if starts[0] is None else int(starts[0]),
+        starting_version=start,
         ending_version=None if ends[0] is None else int(ends[0]),
-        starting_timestamp_ms=None if starts[1] is None else to_epoch_ms(timestamp_in_zone(str(starts[1]), zone)),
+        starting_timestamp_ms=since,
         ending_timestamp_ms=None if ends[1] is None else to_epoch_ms(timestamp_in_zone(str(ends[1]), zone)),
-        allow_out_of_range=allow_out_of_range,
         as_opened=as_opened,
     )
     return found or (0, -1)

@@ -7,7 +7,6 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from deltafast._expr.lexer import unescape
 from deltafast._sql import tree
 from deltafast._sql.answers import counts
 from deltafast._sql.expressions import plain
@@ -78,8 +77,6 @@ _OF_DELTA: Final = re.compile(
 )
 #: Statements of Spark's that hold another as a string, which is parsed by itself.
 _HOLDS_STATEMENTS: Final = re.compile(r"(?i)\s*(?:EXECUTE\s+IMMEDIATE|DECLARE)\b")
-#: A statement in a string, which PySpark 4.0 parses by itself.
-_IMMEDIATE: Final = re.compile(r"""(?is)\s*EXECUTE\s+IMMEDIATE\s+('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")\s*;?\s*""")
 _USING_DELTA: Final = re.compile(r"(?is)\bUSING\s+`?delta`?(\W|$)")
 
 
@@ -205,7 +202,7 @@ def _prepared(statement: tree.Statement, tables: SparkTables) -> PreparedStateme
 
 def _of_other_statements(session: Session, text: str, args: Any) -> PreparedStatement | None:
     """Return a statement that is implemented by other statements, or explains them; None for any other."""
-    found = _immediate(session, text, args) or _made_of_others(session, text) or _explained(session, text, args)
+    found = _made_of_others(session, text) or _explained(session, text, args)
     if found is not None:
         return found
     several = _several(session, text if args is None else bound(text, args))
@@ -216,13 +213,6 @@ def _of_other_statements(session: Session, text: str, args: Any) -> PreparedStat
         return nothing(session)
 
     return PreparedStatement(complete, NO_COLUMNS) if several else None
-
-
-def _immediate(session: Session, text: str, args: Any) -> PreparedStatement | None:
-    """Return the statement of Delta's in EXECUTE IMMEDIATE; None for any other statement, which Spark executes."""
-    held = _IMMEDIATE.fullmatch(text)
-    found = None if held is None else prepare(session, unescape(held[1][1:-1]), args)
-    return None if found is None or found.sparks is not None else found
 
 
 def _several(session: Session, text: str) -> list[str]:

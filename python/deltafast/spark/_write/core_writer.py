@@ -89,6 +89,10 @@ def write_direct(
     return [json.loads(row.written) for row in found]
 
 
+#: Properties of tables whose data files also hold the partition columns.
+_MATERIALIZING = ("enableIcebergCompatV1", "enableIcebergCompatV2", "writePartitionColumnsToParquet")
+
+
 def only_core_writes(target: WriteTarget, schema: dict[str, Any]) -> str | None:
     """Return why Spark's own writer cannot write the files of a table; None if it can.
 
@@ -106,10 +110,8 @@ def only_core_writes(target: WriteTarget, schema: dict[str, Any]) -> str | None:
 def _materializes_partition_columns(target: WriteTarget) -> bool:
     """Return whether the data files of a table also hold its partition columns."""
     properties = target["metadata"]["configuration"]
-    return (
-        "materializePartitionColumns" in (target["protocol"].get("writerFeatures") or ())
-        or any(properties.get(f"delta.enableIcebergCompatV{n}") == "true" for n in (1, 2))
-        or (properties.get("delta.writePartitionColumnsToParquet") or "").lower() == "true"
+    return "materializePartitionColumns" in (target["protocol"].get("writerFeatures") or ()) or any(
+        (properties.get(f"delta.{name}") or "").lower() == "true" for name in _MATERIALIZING
     )
 
 

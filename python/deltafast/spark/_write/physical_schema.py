@@ -325,7 +325,7 @@ def _as_text(column: Any, field: dict[str, Any], functions: Any) -> Any:
     of = field["type"]
     if of == "binary":
         message = (
-            f"a binary partition column ({field['name']}) can only be written by the core: write with writer='arrow'"
+            f"a binary partition column ({field['name']}) can only be written by the core: write with writer='driver'"
         )
         raise DeltaProtocolError(message, column=field["name"])
     if of != "timestamp":

@@ -350,11 +350,19 @@ def _written(
     """
     reason = None if writer == "arrow" else only_core_writes(plan.target, json.loads(plan.schema))
     if reason is None:
-        return _by_executors(session, frame, place, plan, replace_where, given, by_core=writer == "arrow")
-    if writer != "auto":
+        try:
+            return _by_executors(session, frame, place, plan, replace_where, given, by_core=writer == "arrow")
+        except DeltaProtocolError as error:
+            # Spark's reader would not find the removed rows; the new files are deleted already.
+            if writer != "auto":
+                raise
+            reason = str(error)
+    elif writer != "auto":
         message = f"{reason}: write with writer='arrow' or writer='driver'"
         raise DeltaProtocolError(message)
-    warn(f"the driver collects the rows and writes them: {reason}")
+    ignored = [name for name in ("compression", "maxRecordsPerFile", "optimizeWrite") if name.lower() in given]
+    without = f", without effect of {' and '.join(ignored)}" if ignored else ""
+    warn(f"the driver collects the rows and writes them{without}: {reason}")
     return _through_driver(session, frame, place, settings, replace_where)
 
 
