@@ -372,7 +372,9 @@ def change_data_range(
         raise InvalidArgumentError(message)
     start = None if starts[0] is None else int(starts[0])
     since = None if starts[1] is None else to_epoch_ms(timestamp_in_zone(str(starts[1]), zone))
-    is_after_newest = start > snapshot.version if start is not None else since > snapshot.timestamp_ms
+    is_after_newest = (start is not None and start > snapshot.version) or (
+        since is not None and since > snapshot.timestamp_ms
+    )
     if allow_out_of_range and is_after_newest:
         return 0, -1
     # The core resolves the range and reports at once what is wrong with it.
