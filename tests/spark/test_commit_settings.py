@@ -175,7 +175,7 @@ def test_too_few_files_are_not_compacted(spark, tmp_path, given):
     assert len(DeltaTable(path).file_uris()) == 4
 
 
-@pytest.mark.parametrize("per_file", [1, 2, 4])
+@pytest.mark.parametrize("per_file", [2, *(pytest.param(count, marks=pytest.mark.proof) for count in (1, 4))])
 def test_the_session_determines_the_size_of_optimized_files(engine, spark, tmp_path, per_file):
     _, sql = engine
     path = str(tmp_path / "t")

@@ -227,7 +227,9 @@ def test_what_only_the_core_can_do_is_refused_by_name_and_done_by_the_driver(ref
     assert sorted(row[0] for row in reference._load(folder).collect()) == [1, 2, 2, 3, 3]
 
 
-@pytest.mark.parametrize("by", ["write", "insert", "replace", "create as select"])
+@pytest.mark.parametrize(
+    "by", ["write", *(pytest.param(by, marks=pytest.mark.proof) for by in ("insert", "replace", "create as select"))]
+)
 def test_files_that_hold_partition_columns_are_written_by_the_core(reference, spark, tmp_path, by):
     folder = tmp_path / "t"
     properties = {"delta.feature.materializePartitionColumns": "supported"}
