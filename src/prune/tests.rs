@@ -575,6 +575,16 @@ type Row = (Option<i32>, Option<f64>, Option<String>, Option<i64>);
 
 const LONG: &str = "pppppppppppppppppppppppppppppppp";
 
+fn strings() -> impl Strategy<Value = String> + Clone {
+    prop_oneof![
+        "[a-c]{0,2}",
+        Just(LONG.to_owned()),
+        Just(format!("{LONG}q")),
+        Just(format!("{LONG}\u{1f600}")),
+        Just("\u{1f600}".to_owned())
+    ]
+}
+
 fn row() -> impl Strategy<Value = Row> + Clone {
     let double = prop_oneof![
         Just(f64::NAN),
@@ -583,13 +593,7 @@ fn row() -> impl Strategy<Value = Row> + Clone {
         Just(f64::INFINITY),
         (-3..4).prop_map(f64::from)
     ];
-    let string = prop_oneof![
-        "[a-c]{0,2}",
-        Just(LONG.to_owned()),
-        Just(format!("{LONG}q")),
-        Just(format!("{LONG}\u{1f600}")),
-        Just("\u{1f600}".to_owned())
-    ];
+    let string = strings();
     let micros = prop_oneof![
         -3_000_i64..3_000,
         1_710_054_000_000_000_i64 - 5_000_000..1_710_054_000_000_000 + 5_000_000,
@@ -756,17 +760,32 @@ fn comparison() -> impl Strategy<Value = Function> {
     ]
 }
 
+fn integers() -> impl Strategy<Value = Option<i64>> + Clone {
+    prop::option::weighted(0.9, -4_i64..5)
+}
+
+fn int_literal(value: Option<i64>) -> Expr {
+    lit(value.map_or(Scalar::Null, Scalar::Long), DataType::Integer)
+}
+
+fn micros() -> impl Strategy<Value = i64> {
+    row().prop_map(|r| r.3.unwrap_or(0))
+}
+
+fn date(e: Expr) -> Expr {
+    Expr::cast(e, DataType::Date, CastMode::Ansi).unwrap()
+}
+
+fn t() -> Expr {
+    col("t", DataType::Timestamp)
+}
+
 /// Comparisons of results of functions.
 fn computed() -> impl Strategy<Value = Expr> {
-    let int_lit = prop::option::weighted(0.9, -4_i64..5)
-        .prop_map(|v| lit(v.map_or(Scalar::Null, Scalar::Long), DataType::Integer));
-    let micros = row().prop_map(|r| r.3.unwrap_or(0));
-    let date = |e: Expr| Expr::cast(e, DataType::Date, CastMode::Ansi).unwrap();
-    let t = || col("t", DataType::Timestamp);
     prop_oneof![
         (
             comparison(),
-            int_lit,
+            integers().prop_map(int_literal),
             -3..4_i64,
             prop_oneof![
                 Just(Function::Add),
@@ -788,7 +807,7 @@ fn computed() -> impl Strategy<Value = Expr> {
             }),
         (
             comparison(),
-            micros,
+            micros(),
             prop_oneof![Just("DAY"), Just("HOUR"), Just("x")]
         )
             .prop_map(move |(f, v, unit)| {
@@ -821,38 +840,25 @@ fn computed() -> impl Strategy<Value = Expr> {
     ]
 }
 
-fn leaf() -> impl Strategy<Value = Expr> {
-    let ints = prop::option::weighted(0.9, -4_i64..5);
-    let int_lit = ints
-        .clone()
-        .prop_map(|v| lit(v.map_or(Scalar::Null, Scalar::Long), DataType::Integer));
+/// Comparisons of columns.
+fn compared() -> impl Strategy<Value = Expr> {
     let double = prop_oneof![
         Just(f64::NAN),
         Just(0.0),
         Just(-0.0),
         (-4..5).prop_map(f64::from)
     ];
-    let string = prop_oneof![
-        "[a-c]{0,2}",
-        Just(LONG.to_owned()),
-        Just(format!("{LONG}q")),
-        Just(format!("{LONG}\u{1f600}")),
-        Just("\u{1f600}".to_owned())
-    ];
-    let micros = row().prop_map(|r| r.3.unwrap_or(0));
+    let string = strings();
     let wider = |e: Expr| Expr::cast(e, DataType::Double, CastMode::Ansi).unwrap();
-    let date = |e: Expr| Expr::cast(e, DataType::Date, CastMode::Ansi).unwrap();
     let ntz = |e: Expr| Expr::cast(e, DataType::TimestampNtz, CastMode::Ansi).unwrap();
-    let t = || col("t", DataType::Timestamp);
     prop_oneof![
-        computed(),
         (
             comparison(),
             prop_oneof![Just("i"), Just("p")],
-            int_lit.clone()
+            integers().prop_map(int_literal)
         )
             .prop_map(|(f, c, v)| call(f, vec![col(c, DataType::Integer), v])),
-        (comparison(), int_lit).prop_map(|(f, v)| call(f, vec![v, i()])),
+        (comparison(), integers().prop_map(int_literal)).prop_map(|(f, v)| call(f, vec![v, i()])),
         comparison().prop_map(|f| call(f, vec![i(), col("p", DataType::Integer)])),
         (comparison(), double.clone()).prop_map(|(f, v)| call(
             f,
@@ -884,23 +890,23 @@ fn leaf() -> impl Strategy<Value = Expr> {
             Function::Contains,
             vec![col("s", DataType::String), text(&v)]
         )),
-        (comparison(), micros.clone())
+        (comparison(), micros())
             .prop_map(move |(f, v)| call(f, vec![t(), lit(Scalar::Long(v), DataType::Timestamp)])),
-        (comparison(), micros.clone()).prop_map(move |(f, v)| call(
+        (comparison(), micros()).prop_map(move |(f, v)| call(
             f,
             vec![
                 date(t()),
                 lit(Scalar::Long(v.div_euclid(86_400_000_000)), DataType::Date)
             ]
         )),
-        (comparison(), micros).prop_map(move |(f, v)| call(
+        (comparison(), micros()).prop_map(move |(f, v)| call(
             f,
             vec![
                 ntz(t()),
                 lit(Scalar::Long(v - 4 * 3_600_000_000), DataType::TimestampNtz)
             ]
         )),
-        prop::collection::vec(ints, 1..12).prop_map(|v| Expr::in_list(
+        prop::collection::vec(integers(), 1..12).prop_map(|v| Expr::in_list(
             i(),
             v.into_iter()
                 .map(|v| v.map_or(Scalar::Null, Scalar::Long))
@@ -919,6 +925,11 @@ fn leaf() -> impl Strategy<Value = Expr> {
         Just(call(Function::IsNotNull, vec![col("s", DataType::String)])),
         Just(call(Function::IsNan, vec![col("d", DataType::Double)])),
     ]
+}
+
+fn leaf() -> impl Strategy<Value = Expr> {
+    // By their numbers of kinds, so that all kinds are equally frequent.
+    prop_oneof![3 => computed(), 18 => compared()]
 }
 
 fn predicate() -> impl Strategy<Value = Expr> {

@@ -133,8 +133,8 @@ def _executed(text: str) -> str:
     """Return the statement in EXECUTE IMMEDIATE, which PySpark 4.0 parses by itself; any other statement unchanged."""
     import pyspark
 
-    held = _IMMEDIATE.fullmatch(text) if pyspark.__version__.startswith("4.0.") else None
-    return text if held is None else unescape(held[1][1:-1])
+    match = _IMMEDIATE.fullmatch(text) if pyspark.__version__.startswith("4.0.") else None
+    return text if match is None else unescape(match[1][1:-1])
 
 
 @functools.cache

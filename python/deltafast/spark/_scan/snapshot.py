@@ -370,18 +370,18 @@ def change_data_range(
     if starts.count(None) != 1 or None not in ends:
         message = "give one of startingVersion and startingTimestamp, and at most one of the two ends, not both"
         raise InvalidArgumentError(message)
-    start = None if starts[0] is None else int(starts[0])
-    since = None if starts[1] is None else to_epoch_ms(timestamp_in_zone(str(starts[1]), zone))
-    is_after_newest = (start is not None and start > snapshot.version) or (
-        since is not None and since > snapshot.timestamp_ms
+    start_version = None if starts[0] is None else int(starts[0])
+    start_ms = None if starts[1] is None else to_epoch_ms(timestamp_in_zone(str(starts[1]), zone))
+    is_after_newest = (start_version is not None and start_version > snapshot.version) or (
+        start_ms is not None and start_ms > snapshot.timestamp_ms
     )
     if allow_out_of_range and is_after_newest:
         return 0, -1
     # The core resolves the range and reports at once what is wrong with it.
     found = snapshot.cdf_range(
-        starting_version=start,
+        starting_version=start_version,
         ending_version=None if ends[0] is None else int(ends[0]),
-        starting_timestamp_ms=since,
+        starting_timestamp_ms=start_ms,
         ending_timestamp_ms=None if ends[1] is None else to_epoch_ms(timestamp_in_zone(str(ends[1]), zone)),
         as_opened=as_opened,
     )
