@@ -1204,6 +1204,8 @@ class WriteTarget(TypedDict):
 
     protocol: Protocol
     metadata: Metadata
+    materializes_partition_columns: bool
+    """Whether data files also hold the partition columns."""
     identities: list[IdentityColumn]
     """The identity columns for which the data has no values."""
     version: int | None

@@ -147,6 +147,13 @@ impl TargetTable {
             && self.metadata.flag("delta.enableDeletionVectors")
     }
 
+    /// Whether data files also hold the partition columns.
+    pub(super) fn materializes_partition_columns(&self) -> bool {
+        features::supported(&self.protocol).contains("materializePartitionColumns")
+            || iceberg::enabled_iceberg_compat(&self.metadata).is_some()
+            || self.metadata.flag("delta.writePartitionColumnsToParquet")
+    }
+
     /// How files of the table are written.
     pub(super) fn write_request(
         &self,
@@ -159,7 +166,6 @@ impl TargetTable {
         let target = configuration
             .get("delta.targetFileSize")
             .and_then(|text| properties::bytes(text));
-        let supported = features::supported(&self.protocol);
         Ok(WriteRequest {
             partition_columns: self.metadata.partition_columns.clone(),
             mapping: match features::column_mapping(&self.protocol, &self.metadata)? {
@@ -168,9 +174,7 @@ impl TargetTable {
                 ColumnMapping::Id => ColumnMappingMode::Id,
             },
             properties: configuration.clone(),
-            materialize_partition_columns: supported.contains("materializePartitionColumns")
-                || iceberg::enabled_iceberg_compat(&self.metadata).is_some()
-                || on("delta.writePartitionColumnsToParquet"),
+            materialize_partition_columns: self.materializes_partition_columns(),
             writer_properties: self.encoding.writer_properties.clone(),
             target_file_size: self
                 .encoding

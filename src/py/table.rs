@@ -454,6 +454,8 @@ pub(super) struct TableWrite {
 struct WriteTarget<'a> {
     protocol: &'a Protocol,
     metadata: &'a Metadata,
+    /// Whether data files also hold the partition columns.
+    materializes_partition_columns: bool,
     /// The identity columns for which the data has no values.
     identities: &'a [IdentityColumn],
     /// The version that is written to; `None` for a new table.
@@ -553,6 +555,7 @@ impl TableWrite {
         let target = WriteTarget {
             protocol,
             metadata,
+            materializes_partition_columns: write.materializes_partition_columns(),
             identities: write.generated_identities(),
             version: write.version(),
         };

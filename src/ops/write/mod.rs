@@ -496,6 +496,12 @@ impl WriteCommand {
         (&self.target.protocol, &self.target.metadata)
     }
 
+    /// Whether the table's data files also hold the partition columns.
+    #[must_use]
+    pub fn materializes_partition_columns(&self) -> bool {
+        self.target.materializes_partition_columns()
+    }
+
     /// Removes the replaced rows after the new files were written, and commits.
     fn finish(
         self,

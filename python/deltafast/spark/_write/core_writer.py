@@ -74,7 +74,7 @@ def write_direct(
         "partition_by": [field["name"] for field in columns.partition],
         "column_mapping": mapped,
         "properties": properties,
-        "materialize_partition_columns": _materializes_partition_columns(target),
+        "materialize_partition_columns": target["materializes_partition_columns"],
         "writer_properties": {} if codec is None else _properties(codec),
         "target_file_size": _bytes(properties.get("delta.targetFileSize")),
         "most_rows": most or None,
@@ -89,10 +89,6 @@ def write_direct(
     return [json.loads(row.written) for row in found]
 
 
-#: Properties of tables whose data files also hold the partition columns.
-_MATERIALIZING = ("enableIcebergCompatV1", "enableIcebergCompatV2", "writePartitionColumnsToParquet")
-
-
 def only_core_writes(target: WriteTarget, schema: dict[str, Any]) -> str | None:
     """Return why Spark's own writer cannot write the files of a table; None if it can.
 
@@ -101,18 +97,10 @@ def only_core_writes(target: WriteTarget, schema: dict[str, Any]) -> str | None:
         schema: Its schema.
     """
     partition = target["metadata"]["partitionColumns"]
-    if partition and _materializes_partition_columns(target):
+    if partition and target["materializes_partition_columns"]:
         return "the table's data files also hold the partition columns, which Spark's writer leaves out"
     binary = [field["name"] for field in schema["fields"] if field["name"] in partition and field["type"] == "binary"]
     return f"Spark's writer cannot write the binary partition column `{binary[0]}`" if binary else None
-
-
-def _materializes_partition_columns(target: WriteTarget) -> bool:
-    """Return whether the data files of a table also hold its partition columns."""
-    properties = target["metadata"]["configuration"]
-    return "materializePartitionColumns" in (target["protocol"].get("writerFeatures") or ()) or any(
-        (properties.get(f"delta.{name}") or "").lower() == "true" for name in _MATERIALIZING
-    )
 
 
 def _writer(
