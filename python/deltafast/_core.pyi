@@ -62,6 +62,7 @@ __all__ = [
     "ArrowBatch",
     "ArrowSchemaExport",
     "ArrowStream",
+    "ArrowTable",
     "ChangeJob",
     "CommitFiles",
     "CommitResult",
@@ -121,6 +122,18 @@ class ArrowBatch:
     def __arrow_c_schema__(self) -> object: ...
 
 @final
+class ArrowTable:
+    """Record batches in memory, owned by Rust until an Arrow library imports them."""
+
+    @property
+    def num_rows(self) -> int: ...
+    @property
+    def column_names(self) -> list[str]: ...
+    def __len__(self) -> int: ...
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+    def __arrow_c_schema__(self) -> object: ...
+
+@final
 class ArrowStream:
     """A stream of record batches that can be read once; its producers never need the GIL."""
 
@@ -132,6 +145,10 @@ class ArrowStream:
     def __iter__(self) -> ArrowStream: ...
     def __next__(self) -> ArrowBatch:
         """Return the next batch, or raise the typed error if the stream has failed."""
+    def read_all(self) -> ArrowTable:
+        """Return the rest of the stream."""
+    def strings(self, column: str) -> list[str]:
+        """Return the values of a column of strings in the rest of the stream, without nulls."""
     def close(self) -> None:
         """Stop the producers of the stream and free its memory; may be called twice."""
     def progress(self) -> tuple[int, int]:
@@ -468,8 +485,17 @@ class OptimizeJob:
     def requirements(self) -> OptimizeRequirements:
         """Return the input of the engine."""
 
-    def curve(self, sample: ArrowStreamExportable) -> ArrowStream:
-        """Return the order of rows along the curve, a row for each bin; `sample` has `bin` and the curve's columns."""
+    def bins_to_copy(self) -> list[int]:
+        """Return the bins whose row groups the engine must copy, which only an engine that can do so asks for."""
+
+    def rank_bits(self, ranges: list[int]) -> int:
+        """Return the number of bits of a rank for these numbers of ranges of the bins."""
+
+    def curve(self, sample: ArrowStreamExportable, ranges: list[int]) -> ArrowStream:
+        """Return the order of rows along the curve and its ranges, a row for each bin.
+
+        `sample` has `bin` and the curve's columns.
+        """
 
     def run(self, folder: str | None = None) -> CommitResult[OptimizeMetrics]:
         """Commit the files in this folder of the table."""

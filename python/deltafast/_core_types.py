@@ -643,8 +643,6 @@ class OptimizeRequirements(TableRequirements):
     """The columns of the curve, as paths of names."""
     is_hilbert: bool
     """Whether the curve is a Hilbert curve."""
-    bits: int
-    """The number of bits of the ranks of each column."""
     part: str
     """The name of the column by which rows are partitioned into folders."""
 

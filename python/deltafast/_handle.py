@@ -6,9 +6,11 @@ A `DeltaTable` owns one. Operations and conversions take the handle, so that the
 from __future__ import annotations
 
 from dataclasses import dataclass
+from time import perf_counter
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 from deltafast import _core
+from deltafast._logging import debug_logger, log_open, log_scan
 from deltafast._util.filters import either, spell_nulls, with_change_columns
 from deltafast._util.fork_lock import ForkLock
 from deltafast._util.locations import address, location
@@ -125,6 +127,7 @@ class TableHandle:
         self.store: object | None = options["store"]
         #: Zone of timestamps without one, in partition values and predicates.
         self.time_zone: str = options["time_zone"]
+        started = perf_counter()
         self.snapshot = _core.Snapshot.open(
             self.given_uri,
             version=version,
@@ -135,6 +138,8 @@ class TableHandle:
             options=core_open_options(self.time_zone, options["max_table_version"], options["allow_external_paths"]),
             committer=options["committer"],
         )
+        if debug_logger() is not None:
+            log_open(self.table_uri, self.version(), (perf_counter() - started) * 1000)
 
     def __repr__(self) -> str:
         return f"DeltaTable({self.table_uri!r}, version={self.version()})"
@@ -290,9 +295,13 @@ class TableHandle:
         files: list[str] | None = None,
     ) -> _core.ArrowStream:
         """Return the rows of `DeltaTable.scan`; with `files` (paths in the log), only those of these files."""
+        tree = self.bind(predicate)
+        logger = debug_logger()
+        if logger is not None and files is None:
+            log_scan(logger, self.table_uri, self.version(), self.snapshot.plan(tree))
         return self.snapshot.scan(
             columns=names(columns),
-            predicate=self.bind(predicate),
+            predicate=tree,
             limit=limit,
             batch_size=batch_size,
             string_view=string_view,

@@ -10,6 +10,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Instant;
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -78,6 +79,10 @@ pub struct CommitResult {
     pub metrics: Map<String, Value>,
     /// The number of attempts to commit.
     pub attempts: u32,
+    /// The operation's name; empty if there was nothing to do.
+    pub operation: String,
+    /// Milliseconds of the commit and of the maintenance after it.
+    pub commit_ms: u64,
 }
 
 impl CommitResult {
@@ -90,6 +95,8 @@ impl CommitResult {
             warnings: Vec::new(),
             metrics: Map::new(),
             attempts: 0,
+            operation: String::new(),
+            commit_ms: 0,
         }
     }
 
@@ -153,7 +160,11 @@ pub fn commit(
             _ => _ = operation.extra.insert(key.clone(), value.clone()),
         }
     }
-    let metrics = operation.metrics.clone();
+    let (metrics, name, started) = (
+        operation.metrics.clone(),
+        operation.name.clone(),
+        Instant::now(),
+    );
     transaction.extend(
         commit_options
             .app_transactions
@@ -190,6 +201,8 @@ pub fn commit(
             promised.join(" and ")
         ));
     }
+    done.operation = name;
+    done.commit_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
     Ok(done)
 }
 
@@ -266,6 +279,8 @@ fn run_maintenance(
         warnings,
         metrics,
         attempts: committed.attempts,
+        operation: String::new(),
+        commit_ms: 0,
     }
 }
 

@@ -4,11 +4,12 @@
 use std::ffi::CStr;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use arrow_array::cast::AsArray;
 use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema, to_ffi};
 use arrow_array::ffi_stream::{FFI_ArrowArrayStream, RecordBatchStreamReader};
 use arrow_array::{Array, RecordBatch, RecordBatchOptions, RecordBatchReader, StructArray};
 use arrow_cast::cast;
-use arrow_schema::{ArrowError, Field, Schema, SchemaRef};
+use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyTuple};
 
@@ -268,6 +269,30 @@ impl ArrowStream {
         Ok(next.map(|batch| ArrowBatch { batch }))
     }
 
+    /// The rest of the stream.
+    fn read_all(&self, py: Python<'_>) -> PyResult<ArrowTable> {
+        let mut batches = Vec::new();
+        while let Some(next) = self.__next__(py)? {
+            batches.push(next.batch);
+        }
+        Ok(ArrowTable {
+            schema: Arc::clone(&self.schema),
+            batches,
+        })
+    }
+
+    /// The values of a column of strings in the rest of the stream, without nulls.
+    fn strings(&self, py: Python<'_>, column: &str) -> PyResult<Vec<String>> {
+        let lacking = |e: ArrowError| to_python(py, &Error::internal(e.to_string()));
+        let place = self.schema.index_of(column).map_err(lacking)?;
+        let mut values = Vec::new();
+        while let Some(next) = self.__next__(py)? {
+            let texts = cast(next.batch.column(place), &DataType::Utf8).map_err(lacking)?;
+            values.extend(texts.as_string::<i32>().iter().flatten().map(str::to_owned));
+        }
+        Ok(values)
+    }
+
     /// Stops the work behind the stream.
     fn close(&self) {
         drop(self.take());
@@ -336,6 +361,57 @@ impl ArrowBatch {
 
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
         export_schema(py, &self.batch.schema())
+    }
+}
+
+/// Record batches in memory.
+#[pyclass(frozen, module = "deltafast._core")]
+pub(super) struct ArrowTable {
+    schema: SchemaRef,
+    batches: Vec<RecordBatch>,
+}
+
+#[pymethods]
+impl ArrowTable {
+    #[getter]
+    fn num_rows(&self) -> usize {
+        self.batches.iter().map(RecordBatch::num_rows).sum()
+    }
+
+    #[getter]
+    fn column_names(&self) -> Vec<String> {
+        let fields = self.schema.fields().iter();
+        fields.map(|field| field.name().clone()).collect()
+    }
+
+    fn __len__(&self) -> usize {
+        self.num_rows()
+    }
+
+    fn __repr__(&self) -> String {
+        let rows = self.num_rows();
+        format!(
+            "<deltafast.ArrowTable, {rows} rows of {}>",
+            self.column_names().join(", ")
+        )
+    }
+
+    #[pyo3(signature = (requested_schema=None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        let batches = BatchStream {
+            schema: Arc::clone(&self.schema),
+            batches: Box::new(self.batches.clone().into_iter().map(Ok)),
+            progress: ProgressCounter::default(),
+        };
+        ArrowStream::new(batches, false).__arrow_c_stream__(py, requested_schema)
+    }
+
+    fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
+        export_schema(py, &self.schema)
     }
 }
 

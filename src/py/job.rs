@@ -164,13 +164,29 @@ impl OptimizeJob {
             .map(IntoPython)
     }
 
+    /// The bins whose row groups the engine must copy.
+    fn bins_to_copy(&self, py: Python<'_>) -> PyResult<Vec<usize>> {
+        self.0.step(py, ops::ExternalOptimizeJob::bins_to_copy)
+    }
+
+    /// The number of bits of a rank for these numbers of ranges of the bins.
+    fn rank_bits(&self, py: Python<'_>, ranges: Vec<usize>) -> PyResult<u32> {
+        self.0.step(py, move |job, _| Ok(job.rank_bits(&ranges)))
+    }
+
     /// The bounds of the curve for a sample of its columns.
-    fn curve(&self, py: Python<'_>, sample: &Bound<'_, PyAny>) -> PyResult<ArrowStream> {
+    fn curve(
+        &self,
+        py: Python<'_>,
+        sample: &Bound<'_, PyAny>,
+        ranges: Vec<usize>,
+    ) -> PyResult<ArrowStream> {
         let sample = import_stream(sample)?;
         let found = self.0.step(py, move |job, cancel| {
             let empty = RecordBatch::new_empty(sample.schema());
             job.curve_bounds(
                 std::iter::once(Ok(empty)).chain(engine_batches(sample)),
+                &ranges,
                 cancel,
             )
         })?;

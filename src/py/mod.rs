@@ -23,7 +23,7 @@ use std::ffi::{c_int, c_long};
 
 use pyo3::prelude::*;
 
-use arrow::{ArrowBatch, ArrowSchemaExport, ArrowStream};
+use arrow::{ArrowBatch, ArrowSchemaExport, ArrowStream, ArrowTable};
 use snapshot::PySnapshot;
 
 /// Batches are allocated on one thread and freed on another, hundreds of megabytes in total; the
@@ -58,6 +58,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<commits::CommitFiles>()?;
     module.add_class::<ArrowStream>()?;
     module.add_class::<ArrowBatch>()?;
+    module.add_class::<ArrowTable>()?;
     module.add_class::<ArrowSchemaExport>()?;
     module.add_function(wrap_pyfunction!(snapshot::is_deltatable, module)?)?;
     module.add_function(wrap_pyfunction!(arrow::evaluate, module)?)?;

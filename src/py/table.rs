@@ -130,6 +130,9 @@ impl PyCommitResult {
         let (version, attempts) = done
             .as_ref()
             .map_or((None, 0), |done| (done.version, done.attempts));
+        if let Some(done) = &done {
+            log_commit(py, done)?;
+        }
         let core = report_warnings(py, done)?;
         Ok(Self {
             version,
@@ -141,15 +144,38 @@ impl PyCommitResult {
 
     pub(super) fn of_commit(
         py: Python<'_>,
-        mut done: finish::CommitResult,
+        done: finish::CommitResult,
         uri: &str,
         python_store: bool,
     ) -> PyResult<Self> {
-        let metrics = std::mem::take(&mut done.metrics);
+        let metrics = done.metrics.clone();
         Self::new(py, Some(done), metrics, |core| {
             PySnapshot::new(core, uri.to_owned(), python_store)
         })
     }
+}
+
+/// Passes a commit to Python's logging.
+fn log_commit(py: Python<'_>, done: &finish::CommitResult) -> PyResult<()> {
+    let Some(version) = done.version else {
+        return Ok(());
+    };
+    let url = done
+        .snapshot
+        .as_ref()
+        .map_or("", |snapshot| snapshot.stores().root().url());
+    let metrics = IntoPython(&done.metrics).into_pyobject(py)?;
+    let facts = (
+        url,
+        done.operation.as_str(),
+        version,
+        done.attempts,
+        done.commit_ms,
+        metrics,
+    );
+    py.import("deltafast._logging")?
+        .call_method1("log_commit", facts)?;
+    Ok(())
 }
 
 /// Reports the warnings of a command to Python; returns the table after it.

@@ -5,7 +5,7 @@
 //! the new file can be derived. Row groups must be large, since otherwise the new file would
 //! contain many small ones.
 //!
-//! Cost: a footer per file.
+//! Cost: a footer per file, several at the same time.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,9 +15,13 @@ use arrow_array::{ArrayRef, RecordBatch};
 use super::data_files::{WritePlan, finish, format, prepared};
 use super::files::PartitionedFileWriter;
 use super::prepared_rows::{PreparedRows, SplicedFile};
+use super::stats::{FileStatistics, StatsPlan};
 use super::write_request::{WriteOutput, WriteRequest};
 use crate::error::{Error, Result};
-use crate::pq::{ParallelFileWriter, ParquetCompression, SpliceSource, WriterProperties};
+use crate::exec::map_all;
+use crate::pq::{
+    DataFileFormat, ParallelFileWriter, ParquetCompression, SpliceSource, WriterProperties,
+};
 use crate::protocol::commit_line::Add;
 use crate::protocol::data_path::canonical;
 use crate::protocol::schema::StructType;
@@ -37,72 +41,156 @@ impl WriteRequest {
         files: Vec<Add>,
         stores: &TableStores,
     ) -> Result<(Vec<SplicedFile>, Vec<Add>)> {
-        let usual = self.writer_properties == WriterProperties::default()
-            && self.hidden.is_empty()
-            && self.rules.is_empty()
-            && !self.change_data;
-        let large = |add: &Add| {
-            usual
-                && add.deletion_vector.is_none()
-                && u64::try_from(add.size).is_ok_and(|size| size >= LARGE)
-        };
-        let (large, mut others): (Vec<Add>, Vec<Add>) = files.into_iter().partition(large);
-        if large.is_empty() {
-            return Ok((Vec::new(), others));
-        }
-        let plan = WritePlan::new(self)?;
-        let (stats, format, _) = format(self, &plan, &[])?;
-        // Files must have the codec that the table specifies; without one, they keep theirs.
-        let codec = self
-            .properties
-            .get("delta.parquet.compression.codec")
-            .map(|name| ParquetCompression::parse(name))
-            .transpose()?;
-        let names = plan.partition_names(self.mapping);
-        let facts = stats.parse_statistics(
-            &large
-                .iter()
-                .map(|add| add.stats.as_deref())
-                .collect::<Vec<_>>(),
-        )?;
-        let mut out = Vec::new();
-        for (add, facts) in large.into_iter().zip(facts) {
-            self.cancel.check()?;
-            let Some((rows, facts)) = facts else {
-                others.push(add);
-                continue;
-            };
-            let file: StoreObject =
-                stores.file(&canonical(&add.path)?, u64::try_from(add.size).ok())?;
-            let source = SpliceSource::open(&file)?;
-            let groups = source.num_groups() as u64;
-            let fits = format.can_splice(&source)
-                && groups > 0
-                && u64::try_from(add.size).unwrap_or(0) / groups >= LARGE
-                && source.num_rows() == rows
-                && codec.is_none_or(|codec| source.is_compressed_with(codec));
-            if fits {
-                let value = |name: &String| {
-                    add.partition_values
-                        .iter()
-                        .find(|(known, _)| *known == name)
-                        .and_then(|(_, value)| value.clone())
-                };
-                let partition = names
-                    .iter()
-                    .map(|name| value(name).filter(|text| !text.is_empty()))
-                    .collect();
-                out.push(SplicedFile {
-                    path: add.path,
-                    source,
-                    statistics: facts,
-                    partition,
-                });
-            } else {
-                others.push(add);
+        let (large, mut others): (Vec<Add>, Vec<Add>) =
+            files.into_iter().partition(|add| bytes_of(add) >= LARGE);
+        let (mut out, plan) = (Vec::new(), SplicePlan::of(self)?);
+        for (add, splice) in plan.splices(self, large, stores)? {
+            match splice {
+                Some(splice) if bytes_of(&add) / splice.source.num_groups() as u64 >= LARGE => {
+                    out.push(splice);
+                }
+                _ => others.push(add),
             }
         }
         Ok((out, others))
+    }
+
+    /// The number of rows and the statistics, as in the log, of the file that the row groups of all
+    /// of these files make; `None` if they cannot be copied, or are too small.
+    ///
+    /// # Errors
+    /// Errors of reading footers.
+    pub fn spliced_statistics(
+        &self,
+        files: Vec<Add>,
+        stores: &TableStores,
+    ) -> Result<Option<(u64, String)>> {
+        let (bytes, count) = (files.iter().map(bytes_of).sum::<u64>(), files.len() as u64);
+        // A file has at least one row group.
+        if count == 0 || bytes / count < LARGE {
+            return Ok(None);
+        }
+        let plan = SplicePlan::of(self)?;
+        let (mut groups, mut all) = (0, None::<FileStatistics>);
+        for (_, splice) in plan.splices(self, files, stores)? {
+            let Some(splice) = splice else {
+                return Ok(None);
+            };
+            groups += splice.source.num_groups() as u64;
+            let rows = splice.source.num_rows();
+            match &mut all {
+                None => all = Some((rows, splice.statistics)),
+                Some((sum, merged)) => {
+                    *sum += rows;
+                    for (merged, more) in merged.iter_mut().zip(splice.statistics) {
+                        merged.merge(more);
+                    }
+                }
+            }
+        }
+        Ok(all
+            .filter(|_| bytes / groups.max(1) >= LARGE)
+            .map(|(rows, statistics)| (rows, plan.stats.json(rows, &statistics))))
+    }
+}
+
+/// The size of a file in bytes.
+fn bytes_of(add: &Add) -> u64 {
+    u64::try_from(add.size).unwrap_or(0)
+}
+
+/// What a file must equal to be copied.
+struct SplicePlan {
+    stats: StatsPlan,
+    format: DataFileFormat,
+    /// The codec that the table specifies; without one, files keep theirs.
+    codec: Option<ParquetCompression>,
+    /// The names of the partition columns.
+    names: Vec<String>,
+    /// Whether rows are written without settings or rules that copied rows would not follow.
+    copies: bool,
+}
+
+impl SplicePlan {
+    fn of(request: &WriteRequest) -> Result<Self> {
+        let plan = WritePlan::new(request)?;
+        let (stats, format, _) = format(request, &plan, &[])?;
+        let codec = request.properties.get("delta.parquet.compression.codec");
+        Ok(Self {
+            stats,
+            format,
+            codec: codec
+                .map(|name| ParquetCompression::parse(name))
+                .transpose()?,
+            names: plan.partition_names(request.mapping),
+            copies: request.writer_properties == WriterProperties::default()
+                && request.hidden.is_empty()
+                && request.rules.is_empty()
+                && !request.change_data,
+        })
+    }
+
+    /// Each file with its source, or with none if its row groups cannot be copied.
+    fn splices(
+        &self,
+        request: &WriteRequest,
+        files: Vec<Add>,
+        stores: &TableStores,
+    ) -> Result<Vec<(Add, Option<SplicedFile>)>> {
+        let texts: Vec<_> = files.iter().map(|add| add.stats.as_deref()).collect();
+        let facts = self.stats.parse_statistics(&texts)?;
+        let mut objects = Vec::new();
+        for (add, facts) in files.iter().zip(&facts) {
+            let candidate = self.copies && add.deletion_vector.is_none() && facts.is_some();
+            objects.push(if candidate {
+                Some(stores.file(&canonical(&add.path)?, u64::try_from(add.size).ok())?)
+            } else {
+                None
+            });
+        }
+        let cancel = request.cancel.clone();
+        let sources = map_all(objects, move |object: Option<StoreObject>| {
+            cancel.check()?;
+            object.as_ref().map(SpliceSource::open).transpose()
+        })?;
+        let splice = |((add, facts), source): ((Add, Option<FileStatistics>), _)| {
+            let splice = self.splice(&add, facts, source);
+            (add, splice)
+        };
+        Ok(files
+            .into_iter()
+            .zip(facts)
+            .zip(sources)
+            .map(splice)
+            .collect())
+    }
+
+    fn splice(
+        &self,
+        add: &Add,
+        facts: Option<FileStatistics>,
+        source: Option<SpliceSource>,
+    ) -> Option<SplicedFile> {
+        let ((rows, statistics), source) = facts.zip(source)?;
+        let fits = self.format.can_splice(&source)
+            && source.num_groups() > 0
+            && source.num_rows() == rows
+            && self
+                .codec
+                .is_none_or(|codec| source.is_compressed_with(codec));
+        let value = |name: &String| {
+            let mut values = add.partition_values.iter();
+            values
+                .find(|(known, _)| *known == name)
+                .and_then(|(_, value)| value.clone())
+                .filter(|text| !text.is_empty())
+        };
+        fits.then(|| SplicedFile {
+            path: add.path.clone(),
+            partition: self.names.iter().map(value).collect(),
+            source,
+            statistics,
+        })
     }
 }
 

@@ -9,14 +9,16 @@ import math
 import pathlib
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 import deltafast.spark
 from deltafast import DeltaTable, write_deltalake
-from deltafast.exceptions import CommitFailedError, InvalidArgumentError
+from deltafast.exceptions import CommitFailedError, CorruptDataError, InvalidArgumentError
 from deltafast.spark import jobs
+from deltafast.spark.jobs.ranges import Bin, Ranges
 from deltafast.spark.jobs.tasks import keys_of, shared
 
 from .helpers import rows, usual_and_proof
@@ -286,6 +288,121 @@ def test_many_bins_are_one_job_and_conflicts_leave_nothing(spark, tmp_path):
     for wrong in ({"min_commit_interval": 1}, {"partition_filters": "id = 3"}):
         with pytest.raises(InvalidArgumentError):
             jobs.optimize(spark, DeltaTable(folder)).compact(**wrong)
+
+
+def noise(seed: int, count: int) -> pa.Table:
+    """Rows that do not compress: about 8 MB for 20,000."""
+    random = np.random.default_rng(seed)
+    return pa.table(
+        {
+            "id": random.integers(-(1 << 60), 1 << 60, count),
+            "p": pa.array([seed % 2] * count, pa.int32()),
+            "b": pa.array([None if n % 50 == 0 else random.bytes(400) for n in range(count)]),
+            "s": pa.array([{"x": n, "l": [n % 7]} for n in range(count)]),
+        }
+    )
+
+
+def shape(folder: str) -> list[list[int]]:
+    """The rows of each row group of each file."""
+    found = [pq.read_metadata(uri) for uri in DeltaTable(folder).file_uris()]
+    return sorted([one.row_group(n).num_rows for n in range(one.num_row_groups)] for one in found)
+
+
+def bounds(folder: str) -> list[str]:
+    """The statistics of each file in the log."""
+    return sorted(map(repr, DeltaTable(folder).get_add_actions(flatten=True).select(
+        ["num_records", "null_count.b", "null_count.s.x", "min.id", "max.id", "min.s.x", "max.s.x"]
+    ).to_pylist()))  # fmt: skip
+
+
+@pytest.mark.parametrize("by", [[], ["p"]], ids=["one file", "partitions"])
+def test_row_groups_are_copied_where_they_are_large(reference, spark, tmp_path, by):
+    folder = str(tmp_path / "t")
+    for n in range(4):
+        write_deltalake(folder, noise(n, 20_000), mode="append", partition_by=by)
+    write_deltalake(folder, noise(4, 100), mode="append", partition_by=by)  # few small ones do not matter
+    core, before = twin(folder), content(folder)
+    for one in (folder, core):
+        optimizer = jobs.optimize(spark, DeltaTable(one)) if one == folder else DeltaTable(one).optimize
+        assert optimizer.compact()["numFilesRemoved"] == 5
+    groups = [[20_000, 20_000, 20_000, 20_000, 100]]
+    assert shape(folder) == (groups if not by else [[20_000, 20_000], [20_000, 20_000, 100]])
+    assert content(folder) == content(core) == before
+    assert bounds(folder) == bounds(core)
+    assert said(folder)["metrics"] == said(core)["metrics"]
+    assert rows(reference._load(folder)) == rows(deltafast.spark.read(spark, core))
+    assert not leftovers(folder)
+    for uri in DeltaTable(folder).file_uris():
+        chunk = pq.read_metadata(uri).row_group(1).column(0)
+        assert chunk.has_column_index
+        assert chunk.has_offset_index
+    found = [DeltaTable(one).to_pyarrow_table(filters="id > 1152000000000000000").num_rows for one in (folder, core)]
+    assert found[0] == found[1] > 0
+
+
+def test_rows_are_written_where_files_differ_or_have_deleted_rows(spark, tmp_path):
+    folder = str(tmp_path / "t")
+    vectors = {"delta.enableDeletionVectors": "true"}
+    for n in range(3):
+        write_deltalake(folder, noise(n, 20_000), mode="append", configuration=vectors)
+    DeltaTable(folder).delete("s.x = 3")
+    before = content(folder)
+    jobs.optimize(spark, DeltaTable(folder)).compact()
+    assert (content(folder), len(shape(folder)[0])) == (before, 1)
+    write_deltalake(folder, noise(5, 20_000).append_column("new", pa.array(range(20_000))), mode="append",
+                    schema_mode="merge")  # fmt: skip
+    before = content(folder)
+    jobs.optimize(spark, DeltaTable(folder)).compact()
+    assert (content(folder), len(shape(folder)[0])) == (before, 1)
+
+
+@pytest.mark.parametrize("task", ["compact", "z_order"])
+def test_cores_without_a_part_write_pieces(reference, spark, tmp_path, monkeypatch, task):
+    folder = str(tmp_path / "t")
+    for n in range(6):
+        write_deltalake(folder, points(n, 3_000), mode="append", configuration=LAYOUTS["vectors"][0])
+    DeltaTable(folder).delete("x = 4")
+    monkeypatch.setattr("deltafast.spark.jobs.ranges._PIECE", 10_000)
+    before, cores = content(folder), spark.sparkContext.defaultParallelism
+    optimizer = jobs.optimize(spark, DeltaTable(folder))
+    metrics = optimizer.compact() if task == "compact" else optimizer.z_order(["x", "y"])
+    assert (metrics["numFilesRemoved"], metrics["numFilesAdded"]) == (6, 1)
+    assert len(shape(folder)[0]) == min(cores, 6)
+    assert content(folder) == before
+    assert rows(reference._load(folder)) == rows(deltafast.spark.read(spark, folder))
+    assert not leftovers(folder)
+    if task == "z_order":
+        # The pieces are ranges of the curve, one after the other.
+        (uri,) = DeltaTable(folder).file_uris()
+        groups = pq.ParquetFile(uri)
+        tops = [max(groups.read_row_group(n, ["x"])["x"].to_pylist()) for n in range(groups.num_row_groups)]
+        assert tops[0] < tops[-1]
+
+
+def test_a_log_that_counts_other_rows_is_not_optimized(spark, tmp_path):
+    folder = tmp_path / "t"
+    for n in range(2):
+        write_deltalake(folder, points(n, 100), mode="append")
+    commit = folder / "_delta_log" / f"{1:020}.json"
+    for crc in (folder / "_delta_log").glob("*.crc"):
+        crc.unlink()
+    commit.write_text(commit.read_text().replace('\\"numRecords\\":100', '\\"numRecords\\":99'))
+    with pytest.raises(CorruptDataError, match="the log says that 2 files have 199 rows, and they have 200"):
+        jobs.optimize(spark, DeltaTable(folder)).compact()
+    assert (DeltaTable(folder).version(), leftovers(str(folder))) == (1, set())
+
+
+def test_ranges():
+    whole = Ranges([Bin(["a", "b"], 3, 1, 100), Bin(["c"], 7, 2, 1 << 30)], 8, is_packed=False)
+    assert not Ranges([Bin(["a"], 3, 1, 100)], 1, is_packed=True).are_pieces
+    assert whole.are_pieces
+    assert (whole.counts, whole.firsts) == ([1, 2 * 3], [0, 1])
+    assert whole.of_parts() == [(3, range(1)), (7, range(1, 4)), (8, range(4, 7))]
+    assert [len(keys) for keys in whole.keys] == whole.counts
+    packed = Ranges([Bin(["a", "b", "c"], 0, 1, 1 << 30)], 100, is_packed=True)
+    assert packed.of_files()[0] == [0, 1, 2]
+    assert Ranges([Bin(["a"], 5, 2, 1 << 30)], 2, is_packed=False).firsts == [5]
 
 
 def test_tasks_get_what_is_theirs(spark):

@@ -5,6 +5,8 @@
 //! ([`ExternalOptimizeJob::requirements`]). Each new file has a number, its part, and is written
 //! into a folder named after it. For a curve the engine passes a sample of the columns and is given
 //! the bounds with which it computes the part of a row ([`ExternalOptimizeJob::curve_bounds`]).
+//! Where files equal what a copy of their rows would be, an engine that can do so copies their row
+//! groups, and decodes nothing ([`ExternalOptimizeJob::bins_to_copy`]).
 //! [`ExternalOptimizeJob::run`] commits as [`crate::ops::optimize`] does.
 //!
 //! Protocol: as [`crate::ops::optimize`]. Cost: the plan, a footer for each new file.
@@ -30,13 +32,14 @@ use crate::ops::optimize::{
     files_to_optimize, output_file_count, with_inherited_clustering,
 };
 use crate::ops::target::TargetTable;
+use crate::protocol::commit_line::Add;
 use crate::protocol::schema::{DataType, StructField};
 use crate::scan::ScanRequest;
 use crate::snapshot::Snapshot;
 use crate::write::bound_constraints::NamedExpression;
 use crate::write::constraints::WriteRules;
 use crate::write::external_sort::CurveSort;
-use crate::write::space_filling_curve::{CurveKind, SpaceFillingCurve, ranges};
+use crate::write::space_filling_curve::{CurveKind, SpaceFillingCurve, ranges as range_bounds};
 use crate::write::{WriteOutput, WrittenDataFile, external_files};
 
 /// The column that names the folder of a part.
@@ -64,8 +67,6 @@ pub struct OptimizeRequirements {
     pub columns: Vec<Vec<String>>,
     /// Whether the curve is a Hilbert curve.
     pub is_hilbert: bool,
-    /// The number of bits of the ranks of each column.
-    pub bits: u32,
     /// The name of the column by which rows are partitioned into folders.
     pub part: &'static str,
 }
@@ -76,6 +77,9 @@ pub struct ExternalOptimizeJob {
     options: OptimizeOptions,
     sql: Option<String>,
     plan: OptimizePlan,
+    /// The number of rows and the statistics of each bin whose row groups are copied, by its
+    /// number.
+    copies: BTreeMap<usize, (u64, String)>,
 }
 
 impl ExternalOptimizeJob {
@@ -96,6 +100,7 @@ impl ExternalOptimizeJob {
             options,
             sql: predicate.map(|demand| demand.sql.clone()),
             plan,
+            copies: BTreeMap::new(),
         })
     }
 
@@ -133,9 +138,32 @@ impl ExternalOptimizeJob {
                 .map(|curve| curve.name_paths(self.snapshot.schema()))
                 .unwrap_or_default(),
             is_hilbert: curve.is_some_and(|curve| curve.kind() == CurveKind::Hilbert),
-            bits: self.rank_bits(),
             part: PART,
         })
+    }
+
+    /// The numbers of the bins whose new file must be a copy of the row groups of their files, in
+    /// this order; without this call there are none.
+    ///
+    /// Cost: a footer for each file of the bins.
+    ///
+    /// # Errors
+    /// Errors of reading footers.
+    pub fn bins_to_copy(&mut self, cancel: &CancellationToken) -> Result<Vec<usize>> {
+        let target = self.target();
+        // With row tracking each row needs its id, which a file without such a column does not
+        // store.
+        if target.tracks_rows() || !matches!(self.plan.layout, OptimizeStrategy::Compaction) {
+            return Ok(Vec::new());
+        }
+        let request = target.write_request(WriteRules::default(), cancel)?;
+        for (n, bin) in self.plan.bins.iter().enumerate() {
+            let stores = self.snapshot.stores();
+            if let Some(found) = request.spliced_statistics(bin.clone(), stores)? {
+                self.copies.insert(n, found);
+            }
+        }
+        Ok(self.copies.keys().copied().collect())
     }
 
     /// The number of new files of each bin.
@@ -149,8 +177,10 @@ impl ExternalOptimizeJob {
         self.plan.bins.iter().map(parts).collect()
     }
 
-    /// Bits of a rank: enough to distinguish files, and to order the rows within a file coarsely.
-    fn rank_bits(&self) -> u32 {
+    /// Bits of a rank of each column: enough to distinguish the ranges into which the engine
+    /// divides bins, and to order the rows within a range coarsely.
+    #[must_use]
+    pub fn rank_bits(&self, ranges: &[usize]) -> u32 {
         let columns = match &self.plan.layout {
             OptimizeStrategy::Compaction | OptimizeStrategy::Purge => return 0,
             OptimizeStrategy::ZOrder(curve) | OptimizeStrategy::Clustering(curve, _) => {
@@ -158,8 +188,8 @@ impl ExternalOptimizeJob {
             }
         };
         let columns = u32::try_from(columns).unwrap_or(64).clamp(1, 64);
-        let files = self.parts_per_bin().into_iter().max().unwrap_or(1).max(1);
-        let wanted = usize::BITS - files.leading_zeros() + FINER;
+        let ranges = ranges.iter().copied().max().unwrap_or(1).max(1);
+        let wanted = usize::BITS - ranges.leading_zeros() + FINER;
         wanted
             .div_ceil(columns)
             .clamp(1, RANK_BITS)
@@ -169,16 +199,18 @@ impl ExternalOptimizeJob {
 
     /// The bounds with which an engine computes the part of a row, one row per bin: `bin`; for each
     /// column `bounds{n}`, between which values have the same rank, and `bits{n}`, the number of
-    /// bits of these ranks; `cuts`, the positions on the curve at which the next part begins, as
+    /// bits of these ranks; `cuts`, the positions on the curve at which the next range begins, as
     /// signed numbers in the order of the curve. For a single column the cuts are values.
     ///
-    /// `sample` has `bin` and the columns, each as `Int64`, `Float64` or `LargeBinary`.
+    /// `sample` has `bin` and the columns, each as `Int64`, `Float64` or `LargeBinary`; `ranges` is
+    /// the number of ranges of each bin: the new files, or parts of them of equal size.
     ///
     /// # Errors
     /// [`Error::Internal`] for an invalid sample.
     pub fn curve_bounds(
         &self,
         sample: impl Iterator<Item = Result<RecordBatch>>,
+        ranges: &[usize],
         cancel: &CancellationToken,
     ) -> Result<RecordBatch> {
         let shape = match &self.plan.layout {
@@ -214,8 +246,8 @@ impl ExternalOptimizeJob {
             vec![Vec::new(); columns.len()],
             Vec::new(),
         );
-        let parts = self.parts_per_bin();
-        for (bin, parts) in (0_i32..).zip(&parts) {
+        let width = self.rank_bits(ranges);
+        for (bin, count) in (0_i32..).zip(ranges) {
             cancel.check()?;
             let rows = UInt32Array::from(rows.remove(&bin).unwrap_or_default());
             let some = columns
@@ -227,17 +259,17 @@ impl ExternalOptimizeJob {
             {
                 bounds.push(column.slice(0, 0));
                 bits.push(0);
-                cuts.push(ranges(column, *parts)?);
+                cuts.push(range_bounds(column, *count)?);
                 continue;
             }
-            let curve = SpaceFillingCurve::with_bits(&some, shape, self.rank_bits())?;
-            for ((bounds, bits), (found, width)) in
+            let curve = SpaceFillingCurve::with_bits(&some, shape, width)?;
+            for ((bounds, bits), (found, found_bits)) in
                 bounds.iter_mut().zip(&mut bits).zip(curve.bounds(&some))
             {
                 bounds.push(found);
-                bits.push(i32::try_from(width).unwrap_or(0));
+                bits.push(i32::try_from(found_bits).unwrap_or(0));
             }
-            let ends = CurveSort::bounds_of(curve.curve_positions(&some)?, *parts);
+            let ends = CurveSort::bounds_of(curve.curve_positions(&some)?, *count);
             cuts.push(Arc::new(Int64Array::from_iter_values(
                 ends.into_iter()
                     .map(|place| (place ^ 1 << 63).cast_signed()),
@@ -245,7 +277,7 @@ impl ExternalOptimizeJob {
         }
         let mut out: Vec<(String, ArrayRef)> = vec![(
             "bin".to_owned(),
-            Arc::new((0_i32..).take(parts.len()).collect::<Int32Array>()),
+            Arc::new((0_i32..).take(ranges.len()).collect::<Int32Array>()),
         )];
         for (n, (bounds, bits)) in bounds.into_iter().zip(bits).enumerate() {
             out.push((format!("bounds{n}"), list_array(&bounds)?));
@@ -278,6 +310,7 @@ impl ExternalOptimizeJob {
             options,
             sql,
             plan,
+            ..
         } = self;
         let OptimizePlan {
             layout,
@@ -291,6 +324,7 @@ impl ExternalOptimizeJob {
             let files: Vec<WrittenDataFile> =
                 written.get_mut(n).map(std::mem::take).unwrap_or_default();
             let rows = files.iter().map(|file| file.num_records).sum();
+            check_rows(&bin, rows)?;
             let mut bin = FileRewrite::new(
                 bin,
                 WriteOutput {
@@ -361,10 +395,40 @@ impl ExternalOptimizeJob {
                 Error::internal("a file is of a part that there is not").at_file(&file.path)
             })?;
             file.partition_values = old.partition_values.clone().into_iter().collect();
+            if let Some((rows, stats)) = bin.and_then(|bin| self.copies.get(&bin)) {
+                if file.num_records != *rows {
+                    let what = format!("a copy of {rows} rows has {} rows", file.num_records);
+                    return Err(Error::internal(what).at_file(&file.path));
+                }
+                file.stats = Some(stats.clone());
+            }
             files.push(file);
         }
         Ok((out, found.non_data_files))
     }
+}
+
+/// Checks that new files have as many rows as the log says of the old ones; it may not say it.
+fn check_rows(bin: &[Add], rows: u64) -> Result<()> {
+    let live = |add: &Add| {
+        let deleted = add
+            .deletion_vector
+            .as_ref()
+            .map_or(0, |vector| vector.cardinality);
+        Some(add.num_records()?.saturating_sub(deleted))
+    };
+    let Some(expected) = bin.iter().map(live).sum::<Option<i64>>() else {
+        return Ok(());
+    };
+    if i64::try_from(rows).is_ok_and(|rows| rows == expected) {
+        return Ok(());
+    }
+    let paths = bin.iter().map(|add| add.path.as_str());
+    Err(Error::corrupt_data(format!(
+        "the log says that {} files have {expected} rows, and they have {rows}: nothing is committed",
+        paths.clone().count()
+    ))
+    .at_file(paths.min().unwrap_or_default()))
 }
 
 /// An array of lists, one list per array.

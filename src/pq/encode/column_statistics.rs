@@ -65,7 +65,7 @@ impl ColumnStatistics {
     }
 
     /// Adds the statistics of more rows.
-    pub(in crate::pq) fn merge(&mut self, other: Self) {
+    pub fn merge(&mut self, other: Self) {
         self.nulls += other.nulls;
         self.bounds_unknown |= other.bounds_unknown;
         self.nulls_unknown |= other.nulls_unknown;

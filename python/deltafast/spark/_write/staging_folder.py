@@ -74,7 +74,7 @@ def write_folder(
         rows: A frame with physical columns, from `physical`.
         partition: Names of the partition columns in it.
         place: The table.
-        folder: The folder's path relative to the table's.
+        folder: The folder's path relative to the table's; files in it are kept.
         options: Options of the writer: those of `of_format` and others.
 
     Raises:
@@ -87,7 +87,8 @@ def write_folder(
         settings = _SETTINGS | _UNSHREDDED
     given = {"mapreduce.fileoutputcommitter.marksuccessfuljobs": "false", **options}
     with session.set(settings), one_line_row_errors():
-        rows.write.options(**given).partitionBy(*partition).parquet(f"{place.hadoop}/{folder}")
+        writer = rows.write.mode("append").options(**given).partitionBy(*partition)
+        writer.parquet(f"{place.hadoop}/{folder}")
 
 
 @contextmanager

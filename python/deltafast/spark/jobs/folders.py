@@ -12,6 +12,7 @@ from deltafast.spark._scan.row_positions import refuse
 from deltafast.spark._write.change_files import KIND
 from deltafast.spark._write.physical_schema import brought_together, physical
 from deltafast.spark._write.staging_folder import gathered, gathering, of_format, remove, write_folder
+from deltafast.spark.jobs.row_groups import copy_row_groups
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -43,7 +44,7 @@ class Folders:
 
     def write(self, frame: Any) -> None:
         """Write new rows: the table's columns and, if they are materialized, row id and commit version."""
-        self.rows = f"spark-{uuid.uuid4()}"
+        self.rows = _new_folder()
         gather = gathered(self._rows.session, self._rows.version.properties)
         self._write(frame, self.rows, self._rows.row_tracking_columns, gather)
 
@@ -69,14 +70,50 @@ class Folders:
             more: Other columns, which `arranged` uses.
             arranged: Sends rows to their tasks, and selects the columns of files and the part.
         """
+        self._check()
+        self.rows = self.rows or _new_folder()
+        self._copy(frame, part, more, arranged, self.rows)
+
+    def copy_pieces(
+        self,
+        frame: Any,
+        part: str,
+        more: Sequence[str],
+        arranged: Callable[[Any], Any],
+        join: Callable[[str], None],
+    ) -> None:
+        """Write unchanged rows as the pieces of parts, which exist only until they are joined.
+
+        Args:
+            frame: As for `copy`, with the number of the piece in the column of the part.
+            part: That column.
+            more: As for `copy`.
+            arranged: As for `copy`.
+            join: Copies the pieces in a folder into one folder for each part.
+        """
+        self._check()
+        pieces = _new_folder()
+        try:
+            self._copy(frame, part, more, arranged, pieces)
+            join(pieces)
+        finally:
+            self._delete(pieces)
+
+    def copy_row_groups(
+        self, name: str, part: str, sources: Sequence[tuple[int, Sequence[str]]], sizes: Sequence[int]
+    ) -> None:
+        """Copy row groups into one folder for each part; as the function of this name."""
+        self._check()
+        self.rows = self.rows or _new_folder()
+        copy_row_groups(self._rows.session, name, self._rows.place, self.rows, part, sources, sizes)
+
+    def _copy(self, frame: Any, part: str, more: Sequence[str], arranged: Callable[[Any], Any], folder: str) -> None:
         from pyspark.sql import functions
 
-        self._check()
-        self.rows = f"spark-{uuid.uuid4()}"
         kept = (*self._rows.row_tracking_columns, part, *more)
         frame, _ = physical(frame, self._columns, functions, kept, partitions=False)
         options = {"maxRecordsPerFile": "0"} | self._format()
-        write_folder(self._rows.session, arranged(frame), [part], self._rows.place, self.rows, options)
+        write_folder(self._rows.session, arranged(frame), [part], self._rows.place, folder, options)
 
     def _check(self) -> None:
         if self._requirements["materializes_partition_columns"]:
@@ -110,9 +147,18 @@ class Folders:
         if error is None or isinstance(error, CommitUnknownError):
             return
         for folder in (self.rows, self.changes):
-            if folder is not None:
-                if not self._is_handed_over:
-                    # VACUUM deletes what remains; the first error is the one to raise.
-                    with contextlib.suppress(DeltaError):
-                        _core.abandon_folders(self._rows.version.snapshot, [folder])
+            if folder is not None and not self._is_handed_over:
+                self._delete(folder)
+            elif folder is not None:
                 remove(self._rows.place, folder)
+
+    def _delete(self, folder: str) -> None:
+        """Delete a folder that no version refers to."""
+        # VACUUM deletes what remains; the first error is the one to raise.
+        with contextlib.suppress(DeltaError):
+            _core.abandon_folders(self._rows.version.snapshot, [folder])
+        remove(self._rows.place, folder)
+
+
+def _new_folder() -> str:
+    return f"spark-{uuid.uuid4()}"

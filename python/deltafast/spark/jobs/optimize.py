@@ -1,13 +1,14 @@
 """OPTIMIZE and REORG as Spark jobs.
 
-The core plans which files are combined, as for the embedded command. One job reads all of them, sends the rows of each
-new file to one task, and writes them; a curve needs another job before, which takes a sample of its columns. The core
-commits the files that were written.
+The core plans which files are combined, as for the embedded command. Where files equal what a copy of their rows would
+be, one job copies their row groups. Another one reads the other files, sends the rows of each new file to one task, and
+writes them; a curve needs a job before, which takes a sample of its columns. Where the new files are too few for all
+cores, several tasks write pieces of them, and one more job joins the row groups of the pieces. The core commits the
+files that were written.
 """
 
 from __future__ import annotations
 
-from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from deltafast import _core
@@ -20,7 +21,9 @@ from deltafast.spark._scan.row_positions import Rows
 from deltafast.spark._session.session import ANSI, Session, quiet
 from deltafast.spark.jobs.curve import OWN, PLACE, STEP, placed, ranked, word
 from deltafast.spark.jobs.folders import Folders
-from deltafast.spark.jobs.tasks import MOST_PARTS, keys_of, shared
+from deltafast.spark.jobs.ranges import Ranges, bins_of
+from deltafast.spark.jobs.row_groups import row_group_format
+from deltafast.spark.jobs.tasks import MOST_PARTS
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -103,74 +106,102 @@ class JobOptimizer(TableOptimizer):
 
 
 class _Copy:
-    """Rewrites the rows of all bins into new files, which are parts of bins."""
+    """Rewrites the rows of all bins into new files.
+
+    Tasks copy row groups where the core says so, and write rows otherwise; pieces of new files are then joined.
+    """
 
     def __init__(self, rows: Rows, requirements: OptimizeRequirements, job: _core.OptimizeJob) -> None:
         self._rows, self._requirements, self._job = rows, requirements, job
         self._part = requirements["part"]
-        parts = requirements["parts"]
-        #: The number of each bin's first part.
-        self._first = [0, *accumulate(parts)][:-1]
-        sizes = [size // count for size, count in zip(requirements["bytes"], parts, strict=True) for _ in range(count)]
-        tasks = shared(sizes)
-        self._tasks = tasks[-1] + 1
-        keys = keys_of(self._tasks)
-        #: For each part the key that sends its rows to its task.
-        self._keys = [keys[task] for task in tasks]
+        #: The format that copies row groups.
+        self._format = row_group_format(rows.session)
 
     def write(self, folders: Folders) -> None:
         """Write the new files."""
+        bins = bins_of(self._requirements)
+        is_packed = not self._requirements["columns"]
+        copied = self._job.bins_to_copy() if self._format and is_packed else []
+        if copied and self._format:
+            chosen = [bins[number] for number in copied]
+            sources = [(each.first, each.files) for each in chosen]
+            folders.copy_row_groups(self._format, self._part, sources, [each.size for each in chosen])
+        rest = [each for number, each in enumerate(bins) if number not in set(copied)]
+        if rest:
+            cores = self._rows.session.spark.sparkContext.defaultParallelism if self._format else 1
+            self._write_rows(folders, Ranges(rest, cores, is_packed=is_packed))
+
+    def _write_rows(self, folders: Folders, ranges: Ranges) -> None:
         columns = self._requirements["columns"]
         if columns:
-            frame = self._laid([word(self._rows.columns, path) for path in columns])
+            frame = self._laid([word(self._rows.columns, path) for path in columns], ranges)
             order, settings = [self._part, PLACE], {}
         else:
-            constants = {self._part: self._first, _TASK: self._keys}
-            frame = self._rows.frame(self._listing(constants), tuple(constants))
+            numbers, keys = ranges.of_files()
+            frame = self._rows.frame(self._listing(ranges, {self._part: numbers, _TASK: keys}), (self._part, _TASK))
             # A task may have this many open files, so that its rows need not be sorted.
             order, settings = [], {"spark.sql.maxConcurrentOutputFileWriters": str(MOST_PARTS)}
-        with self._rows.session.set(settings):
-            folders.copy(frame, self._part, (_TASK, *order[1:]), lambda frame: self._spread(frame, order))
+        more = (_TASK, *order[1:])
 
-    def _listing(self, constants: dict[str, list[int]]) -> Listing:
-        """Return the files of the bins, each with these constants of its bin."""
+        def spread(frame: Any) -> Any:
+            """Send each row to its task, in order."""
+            frame = frame.repartition(ranges.tasks, _TASK)
+            return (frame.sortWithinPartitions(*order) if order else frame).drop(_TASK, PLACE)
+
+        def join(folder: str) -> None:
+            sources = [
+                (part, [f"{folder}/{self._part}={number}/" for number in pieces]) for part, pieces in ranges.of_parts()
+            ]
+            sizes = [each.size for each in ranges.bins for _ in range(each.parts)]
+            folders.copy_row_groups(str(self._format), self._part, sources, sizes)
+
+        with self._rows.session.set(settings):
+            if ranges.are_pieces:
+                folders.copy_pieces(frame, self._part, more, spread, join)
+            else:
+                folders.copy(frame, self._part, more, spread)
+
+    def _listing(self, ranges: Ranges, constants: dict[str, list[int]]) -> Listing:
+        """Return the files of the bins with constants, in the order of the bins' files."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
         compute: Any = pc
-        bins = self._requirements["bins"]
-        paths = [path for files in bins for path in files]
+        paths = [path for each in ranges.bins for path in each.files]
         listing = self._rows.listing(None, paths)
         place = compute.index_in(listing.files.column("path").combine_chunks(), pa.array(paths, pa.string()))
-        number = pa.array([number for number, files in enumerate(bins) for _ in files], pa.int32()).take(place)
         files = listing.files
         for name, values in constants.items():
-            files = files.append_column(name, pa.array(values, pa.int32()).take(number))
+            files = files.append_column(name, pa.array(values, pa.int32()).take(place))
         return listing._replace(
             files=files, constants=[*listing.constants, *(field_of(name, "integer") for name in constants)]
         )
 
-    def _laid(self, words: list[str]) -> Any:
-        """Return each bin's rows in parts along the curve."""
+    def _laid(self, words: list[str], ranges: Ranges) -> Any:
+        """Return each bin's rows in ranges along the curve."""
         from pyspark.sql import functions
 
-        parts = self._requirements["parts"]
-        frame = self._rows.frame(self._listing({_BIN: list(range(len(parts)))}), (_BIN,))
-        known = self._rows.session.frame(self._known(frame, words, parts))
+        numbers = [number for number, each in enumerate(ranges.bins) for _ in each.files]
+        frame = self._rows.frame(self._listing(ranges, {_BIN: numbers}), (_BIN,))
+        known = self._rows.session.frame(self._known(frame, words, ranges))
         frame = frame.join(functions.broadcast(known), functions.col(_BIN) == functions.col(f"{OWN}bin_known"))
-        frame = placed(frame, words, self._requirements["bits"], is_hilbert=self._requirements["is_hilbert"])
-        frame = ranked(frame, {STEP: (PLACE, f"{OWN}cuts")}, max(parts) - 1)
+        bits = self._job.rank_bits(ranges.counts)
+        frame = placed(frame, words, bits, is_hilbert=self._requirements["is_hilbert"])
+        frame = ranked(frame, {STEP: (PLACE, f"{OWN}cuts")}, max(ranges.counts) - 1)
         part, task = f"{OWN}first + {STEP}", f"get({OWN}keys, {STEP})"
         return frame.withColumns({self._part: functions.expr(part), _TASK: functions.expr(task)})
 
-    def _known(self, frame: Any, words: list[str], parts: list[int]) -> pa.Table:
-        """Return the bounds of ranks, the boundaries of parts, and the parts of each bin."""
+    def _known(self, frame: Any, words: list[str], ranges: Ranges) -> pa.Table:
+        """Return the bounds of ranks, the boundaries of ranges, and the ranges of each bin."""
         import pyarrow as pa
 
-        found: Any = RecordBatchReader(self._job.curve(self._sample(frame, words))).read_all()
-        keys = [self._keys[first : first + count] for first, count in zip(self._first, parts, strict=True)]
-        out: dict[str, Any] = {f"{OWN}bin_known": found.column("bin")}
-        out |= {f"{OWN}first": pa.array(self._first, pa.int32()), f"{OWN}keys": pa.array(keys, pa.list_(pa.int32()))}
+        sample = self._sample(frame, words)
+        found: Any = RecordBatchReader(self._job.curve(sample, ranges.counts)).read_all()
+        out: dict[str, Any] = {
+            f"{OWN}bin_known": found.column("bin"),
+            f"{OWN}first": pa.array(ranges.firsts, pa.int32()),
+            f"{OWN}keys": pa.array(ranges.keys, pa.list_(pa.int32())),
+        }
         for name in found.column_names[1:]:
             column = found.column(name)
             if pa.types.is_list(column.type) and pa.types.is_large_binary(column.type.value_type):
@@ -187,10 +218,3 @@ class _Copy:
             frame = frame.sample(share, 0)
         with quiet():
             return frame.toArrow()
-
-    def _spread(self, frame: Any, order: list[str]) -> Any:
-        """Send each row to its task, in order."""
-        frame = frame.repartition(self._tasks, _TASK)
-        if order:
-            frame = frame.sortWithinPartitions(*order)
-        return frame.drop(_TASK, PLACE)

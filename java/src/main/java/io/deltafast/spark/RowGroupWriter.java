@@ -1,0 +1,147 @@
+package io.deltafast.spark;
+
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.util.Arrays;
+import java.util.Collections;
+import java.util.List;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.FileStatus;
+import org.apache.hadoop.fs.FileSystem;
+import org.apache.hadoop.fs.Path;
+import org.apache.parquet.column.ColumnDescriptor;
+import org.apache.parquet.hadoop.ParquetFileReader;
+import org.apache.parquet.hadoop.ParquetFileWriter;
+import org.apache.parquet.hadoop.ParquetWriter;
+import org.apache.parquet.hadoop.metadata.BlockMetaData;
+import org.apache.parquet.hadoop.metadata.ColumnChunkMetaData;
+import org.apache.parquet.hadoop.util.HadoopInputFile;
+import org.apache.parquet.hadoop.util.HadoopOutputFile;
+import org.apache.parquet.io.SeekableInputStream;
+import org.apache.parquet.schema.MessageType;
+import org.apache.spark.package$;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.execution.datasources.OutputWriter;
+
+/** Writes one file of `RowGroupFormat`. */
+final class RowGroupWriter extends OutputWriter {
+  /** Without it, Spark takes the dates of a file for those of the session's calendar. */
+  private static final String VERSION_KEY = "org.apache.spark.version";
+
+  /** Length of the bounds in page indexes, which are copied as they are. */
+  private static final int INDEX_LENGTH = 64;
+
+  private final String root;
+  private final String path;
+  private final Configuration configuration;
+
+  /** Null before the first file is copied. */
+  private ParquetFileWriter writer;
+
+  private List<ColumnDescriptor> columns;
+  private boolean isComplete = true;
+
+  RowGroupWriter(String root, String path, Configuration configuration) {
+    this.root = root;
+    this.path = path;
+    this.configuration = configuration;
+  }
+
+  @Override
+  public String path() {
+    return path;
+  }
+
+  @Override
+  public void write(InternalRow row) {
+    // Until the last row group is copied, the file has no footer, and is not to get one.
+    isComplete = false;
+    String source = row.getUTF8String(0).toString();
+    Path file = DeltaFileIndex.filePath(root, source);
+    try {
+      if (source.endsWith("/")) {
+        copyFolder(file);
+      } else {
+        copyFile(file);
+      }
+    } catch (IOException error) {
+      throw new UncheckedIOException(error);
+    }
+    isComplete = true;
+  }
+
+  @Override
+  public void close() {
+    try {
+      if (writer != null && isComplete) {
+        writer.end(Collections.singletonMap(VERSION_KEY, package$.MODULE$.SPARK_VERSION()));
+      } else if (writer != null) {
+        writer.close();
+      }
+    } catch (IOException error) {
+      throw new UncheckedIOException(error);
+    }
+  }
+
+  /** Copies the files of a folder; a folder without files is not there. */
+  private void copyFolder(Path folder) throws IOException {
+    FileSystem files = folder.getFileSystem(configuration);
+    if (!files.exists(folder)) {
+      // Fails if there are no other folders beside it, either.
+      files.getFileStatus(folder.getParent());
+      return;
+    }
+    FileStatus[] found = files.listStatus(folder);
+    Arrays.sort(found);
+    for (FileStatus file : found) {
+      if (file.getPath().getName().endsWith(".parquet")) {
+        copyFile(file.getPath());
+      }
+    }
+  }
+
+  private void copyFile(Path file) throws IOException {
+    HadoopInputFile input = HadoopInputFile.fromPath(file, configuration);
+    try (ParquetFileReader reader = ParquetFileReader.open(input);
+        SeekableInputStream stream = input.newStream()) {
+      open(reader.getFooter().getFileMetaData().getSchema());
+      for (BlockMetaData group : reader.getFooter().getBlocks()) {
+        copyGroup(group, reader, stream);
+      }
+    }
+  }
+
+  private void open(MessageType schema) throws IOException {
+    if (writer == null) {
+      columns = schema.getColumns();
+      writer =
+          new ParquetFileWriter(
+              HadoopOutputFile.fromPath(new Path(path), configuration),
+              schema,
+              ParquetFileWriter.Mode.CREATE,
+              ParquetWriter.DEFAULT_BLOCK_SIZE,
+              0,
+              INDEX_LENGTH,
+              Integer.MAX_VALUE,
+              false);
+      writer.start();
+    }
+  }
+
+  private void copyGroup(BlockMetaData group, ParquetFileReader reader, SeekableInputStream stream)
+      throws IOException {
+    writer.startBlock(group.getRowCount());
+    List<ColumnChunkMetaData> chunks = group.getColumns();
+    for (int i = 0; i < chunks.size(); i++) {
+      ColumnChunkMetaData chunk = chunks.get(i);
+      writer.appendColumnChunk(
+          columns.get(i),
+          stream,
+          chunk,
+          reader.readBloomFilter(chunk),
+          reader.readColumnIndex(chunk),
+          reader.readOffsetIndex(chunk));
+    }
+    writer.endBlock();
+  }
+}
