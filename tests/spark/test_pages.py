@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pathlib
 import re
 import subprocess
@@ -29,8 +30,17 @@ BLOCKS = {
 )
 def test_the_examples_of_a_page_run_as_they_stand(page, tmp_path):
     script = "\n".join(BLOCKS[page])
+    # In an environment that was activated: Spark's workers run the `python3` of the path.
+    path = f"{pathlib.Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     done = subprocess.run(
-        [sys.executable, "-"], input=script, cwd=tmp_path, capture_output=True, text=True, timeout=280, check=False
+        [sys.executable, "-"],
+        input=script,
+        cwd=tmp_path,
+        env=os.environ | {"PATH": path},
+        capture_output=True,
+        text=True,
+        timeout=280,
+        check=False,
     )
     assert done.returncode == 0, done.stderr[-4000:]
     # A comment after `print` is what it prints.
