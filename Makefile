@@ -99,7 +99,7 @@ wheel: $(VENV)/.wheel $(JAR) ## Build the wheel that is published, test it where
 	PATH="$(abspath $(VENV))/bin:$$PATH" maturin build --profile wheel --zig --compatibility manylinux_2_28 --out dist
 	$(PY) -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist ./compat/deltalake ./compat/delta-spark
 	$(PYTHON) -m venv dist/.venv
-	$(VENV)/bin/uv pip install --quiet --python dist/.venv/bin/python "$$(ls dist/deltafast-*.whl)[pandas]"
+	$(VENV)/bin/uv pip install --quiet --python dist/.venv/bin/python "$$(ls dist/deltafast-*.whl)[duckdb,pandas]"
 	cd dist && .venv/bin/python ../dev/demo.py --cache $(abspath $(CACHE)) --files 0
 	$(VENV)/bin/uv pip install --quiet --python dist/.venv/bin/python --group test
 	dev/npm
@@ -121,15 +121,15 @@ $(VENV)/.made:
 	$(INSTALL) "pip>=25.1" "maturin>=1.9,<2"
 	touch $@
 
-# The build also installs what the package depends on. One of the two profiles is installed at a time.
+# The build also installs the libraries with which the demo and most tests exchange rows. One of the two profiles is installed at a time.
 $(VENV)/.built: $(VENV)/.made $(RUST) pyproject.toml
 	@echo "Building the core for daily work; from nothing that takes a few minutes."
-	VIRTUAL_ENV=$(abspath $(VENV)) PATH="$(abspath $(VENV))/bin:$$PATH" maturin develop --uv --extras pandas,polars > $(VENV)/build.log 2>&1 || \
+	VIRTUAL_ENV=$(abspath $(VENV)) PATH="$(abspath $(VENV))/bin:$$PATH" maturin develop --uv --extras duckdb,pandas,polars,pyarrow > $(VENV)/build.log 2>&1 || \
 		{ cat $(VENV)/build.log; exit 1; }
 	@rm -f $(VENV)/.released; touch $@
 
 $(VENV)/.released: $(VENV)/.made $(RUST) pyproject.toml
-	VIRTUAL_ENV=$(abspath $(VENV)) PATH="$(abspath $(VENV))/bin:$$PATH" maturin develop --uv --release --extras pandas,polars > $(VENV)/build.log 2>&1 || \
+	VIRTUAL_ENV=$(abspath $(VENV)) PATH="$(abspath $(VENV))/bin:$$PATH" maturin develop --uv --release --extras duckdb,pandas,polars,pyarrow > $(VENV)/build.log 2>&1 || \
 		{ cat $(VENV)/build.log; exit 1; }
 	@rm -f $(VENV)/.built; touch $@
 

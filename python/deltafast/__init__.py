@@ -12,6 +12,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from deltafast._libraries import raise_named
 from deltafast._ops.query_source import register_query_source
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
         InternalError,
         InvalidArgumentError,
         MetadataChangedError,
+        MissingLibraryError,
         ProtocolChangedError,
         ResourceError,
         SchemaMismatchError,
@@ -87,6 +89,7 @@ __all__ = [
     "MapType",
     "Metadata",
     "MetadataChangedError",
+    "MissingLibraryError",
     "PostCommitHookProperties",
     "PrimitiveType",
     "ProtocolChangedError",
@@ -156,7 +159,11 @@ def __getattr__(name: str) -> Any:
         value: Any = import_module("deltafast._core").version
         value = value() if name == "__version__" else value
     elif name in _HOME:
-        value = getattr(import_module(f"deltafast.{_HOME[name]}"), name)
+        try:
+            value = getattr(import_module(f"deltafast.{_HOME[name]}"), name)
+        except ModuleNotFoundError as error:
+            raise_named(error, f"deltafast.{name}")
+            raise
     else:
         message = f"module 'deltafast' has no attribute {name!r}"
         raise AttributeError(message)

@@ -32,6 +32,7 @@ __all__ = [
     "InternalError",
     "InvalidArgumentError",
     "MetadataChangedError",
+    "MissingLibraryError",
     "ProtocolChangedError",
     "ResourceError",
     "SchemaMismatchError",
@@ -210,6 +211,10 @@ class CommitUnknownError(DeltaError, OSError):
 
 class ChangeDataNotRecordedError(DeltaError, ValueError):
     """The change data feed was disabled in a requested version."""
+
+
+class MissingLibraryError(DeltaError, ModuleNotFoundError):
+    """A call needs a library that is not installed; the message has the command that installs it."""
 
 
 class InternalError(DeltaError, RuntimeError):

@@ -11,6 +11,8 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeAlias, TypeVar, cast
 
+from deltafast._display import schema_html
+from deltafast._libraries import names_missing
 from deltafast.exceptions import InvalidArgumentError
 
 if TYPE_CHECKING:
@@ -148,6 +150,7 @@ class _Type:
         """Return the type as in a Delta schema string."""
         return _dump(self._tree())
 
+    @names_missing
     def to_arrow(self) -> pa.DataType:
         """Return the pyarrow type for values of this type."""
         return _arrow_type(cast("DataType", self), large=False)
@@ -208,6 +211,7 @@ class PrimitiveType(_Type):
         return _checked(PrimitiveType, _parse(_load(type_json)))
 
     @staticmethod
+    @names_missing
     def from_arrow(data_type: ArrowSchemaExportable) -> PrimitiveType:
         """Convert an Arrow type."""
         return _checked(PrimitiveType, _from_arrow_type(data_type))
@@ -319,6 +323,7 @@ class ArrayType(_Type):
         return _checked(ArrayType, _parse(_load(type_json)))
 
     @staticmethod
+    @names_missing
     def from_arrow(data_type: ArrowSchemaExportable) -> ArrayType:
         """Convert an Arrow list type."""
         return _checked(ArrayType, _from_arrow_type(data_type))
@@ -363,6 +368,7 @@ class MapType(_Type):
         return _checked(MapType, _parse(_load(type_json)))
 
     @staticmethod
+    @names_missing
     def from_arrow(data_type: ArrowSchemaExportable) -> MapType:
         """Convert an Arrow map type."""
         return _checked(MapType, _from_arrow_type(data_type))
@@ -404,11 +410,13 @@ class Field:
         """Read a field's JSON."""
         return _parse_field(_load(field_json))
 
+    @names_missing
     def to_arrow(self) -> pa.Field[Any]:
         """Return the pyarrow field."""
         return _arrow_field(self, large=False)
 
     @staticmethod
+    @names_missing
     def from_arrow(field: ArrowSchemaExportable) -> Field:
         """Convert an Arrow field."""
         import pyarrow as pa
@@ -465,6 +473,7 @@ class StructType(_Type):
         return _checked(StructType, _parse(_load(type_json)))
 
     @staticmethod
+    @names_missing
     def from_arrow(data_type: ArrowSchemaExportable) -> StructType:
         """Convert an Arrow struct type."""
         return _checked(StructType, _from_arrow_type(data_type))
@@ -475,6 +484,9 @@ class Schema(StructType):
 
     __slots__ = ()
 
+    def _repr_html_(self) -> str:
+        return schema_html(self.fields)
+
     @property
     def invariants(self) -> list[tuple[str, str]]:
         """Pairs of field path and SQL expression, from the old `delta.invariants` field metadata."""
@@ -484,6 +496,7 @@ class Schema(StructType):
         """Return the schema as nested dictionaries."""
         return cast("dict[str, Any]", json.loads(self.to_json()))
 
+    @names_missing
     def to_arrow(self, as_large_types: bool = False) -> pa.Schema:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Return the pyarrow schema.
 
@@ -505,6 +518,7 @@ class Schema(StructType):
         return Schema(_checked(StructType, _parse(_load(schema_json))).fields)
 
     @staticmethod
+    @names_missing
     def from_arrow(data_type: ArrowSchemaExportable) -> Schema:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Convert an Arrow schema.
 

@@ -15,6 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, cast
 
 from deltafast import _core
+from deltafast._display import DetailDict, HistoryList, size_text, summary_html
 from deltafast._handle import (
     DeltaTableConfig,
     HandleOwner,
@@ -25,6 +26,7 @@ from deltafast._handle import (
     handle_of,
 )
 from deltafast._interop.record_batch_reader import RecordBatchReader
+from deltafast._libraries import names_missing
 from deltafast._util.arguments import COMMIT_ARGUMENTS, HOOKS_FIRST, also_by_position
 from deltafast._util.filters import either
 from deltafast._util.locations import address, local_path
@@ -348,6 +350,21 @@ class DeltaTable(HandleOwner):
     def __repr__(self) -> str:
         return repr(self._handle)
 
+    def _repr_html_(self) -> str:
+        detail = self.detail()
+        facts = {
+            "version": self.version(),
+            "last modified": detail["lastModified"],
+            "files": f"{detail['numFiles']:,}",
+            "size": size_text(detail["sizeInBytes"]),
+            "partition columns": detail["partitionColumns"],
+            "clustering columns": detail["clusteringColumns"],
+            "table features": detail["tableFeatures"],
+            "properties": detail["properties"],
+        }
+        known = {name: value for name, value in facts.items() if value not in ([], {})}
+        return summary_html(self.table_uri, known, self.schema().fields, self.history(5))
+
     def __reduce__(self) -> tuple[Any, ...]:
         """Reopen at the same version elsewhere; the pickle holds the storage options."""
         handle = self._handle
@@ -374,7 +391,7 @@ class DeltaTable(HandleOwner):
         snapshot = self._handle.snapshot
         clustering = self.domain_metadata().get("delta.clustering")
         features = {*(protocol.reader_features or ()), *(protocol.writer_features or ())}
-        return {
+        found = {
             "format": "delta",
             "id": metadata.id,
             "name": metadata.name,
@@ -391,6 +408,7 @@ class DeltaTable(HandleOwner):
             "minWriterVersion": protocol.min_writer_version,
             "tableFeatures": sorted(features),
         }
+        return DetailDict(found)
 
     def history(self, limit: int | None = None) -> list[dict[str, Any]]:
         """Return the operations on the table, newest first.
@@ -412,7 +430,7 @@ class DeltaTable(HandleOwner):
                     key: value if isinstance(value, str) or value is None else json.dumps(value, separators=(",", ":"))
                     for key, value in given
                 }
-        return entries
+        return HistoryList(entries)
 
     def _commit_infos(self, limit: int | None) -> list[dict[str, Any]]:
         return self._handle.snapshot.history(limit)
@@ -442,7 +460,7 @@ class DeltaTable(HandleOwner):
         """
         tree = self._handle.bind_pruning(partition_filters, file_pruning_predicate)
         stream = self._handle.snapshot.files(columns=["path"], predicate=tree)
-        return cast("list[str]", RecordBatchReader(stream).read_all().column("path").to_pylist())
+        return stream.strings("path")
 
     def file_uris(
         self,
@@ -460,9 +478,9 @@ class DeltaTable(HandleOwner):
                 '' stands for a null partition value.
         """
         tree = self._handle.bind_pruning(partition_filters, file_pruning_predicate)
-        uris = RecordBatchReader(self._handle.snapshot.file_uris(tree)).read_all().column("uri").to_pylist()
-        return [local_path(uri) for uri in cast("list[str]", uris)]
+        return [local_path(uri) for uri in self._handle.snapshot.file_uris(tree).strings("uri")]
 
+    @names_missing
     def partitions(
         self,
         partition_filters: FilterType | None = None,
@@ -488,7 +506,7 @@ class DeltaTable(HandleOwner):
         columns: Sequence[str] | None = None,
         predicate: Predicate | None = None,
     ) -> pa.Table:
-        """Return the table's files with partition values and statistics, one row each.
+        """Return the table's files with partition values and statistics, one row each; an `ArrowTable` without pyarrow.
 
         Args:
             flatten: Return partition values and statistics as columns of their own, named `partition.x`,
@@ -681,6 +699,7 @@ class DeltaTable(HandleOwner):
 
     # --- other libraries -------------------------------------------------------------------------
 
+    @names_missing
     def to_pyarrow_dataset(
         self,
         partitions: FilterType | None = None,
@@ -720,6 +739,7 @@ class DeltaTable(HandleOwner):
         files = None if pruning is None else self.files(file_pruning_predicate=pruning)
         return pyarrow_dataset.ScanDataset(self._handle, schema=schema, files=files)
 
+    @names_missing
     def to_pyarrow_table(
         self,
         partitions: FilterType | None = None,
@@ -751,6 +771,7 @@ class DeltaTable(HandleOwner):
             self._handle, names(columns), filters, files=files, limit=limit, progress=progress
         )
 
+    @names_missing
     def to_pandas(
         self,
         partitions: FilterType | None = None,
@@ -776,6 +797,7 @@ class DeltaTable(HandleOwner):
         table = self.to_pyarrow_table(partitions, columns, filesystem, filters, limit=limit, progress=progress)
         return cast("Any", table).to_pandas(types_mapper=types_mapper)
 
+    @names_missing
     def to_polars(
         self,
         columns: Sequence[str] | None = None,
@@ -789,12 +811,14 @@ class DeltaTable(HandleOwner):
 
         return polars_scan.read(self._handle, columns, predicate, limit=limit, progress=progress)
 
+    @names_missing
     def scan_polars(self) -> pl.LazyFrame:
         """Return the table as a Polars lazy frame: projection, filters and row limits are pushed into the scan."""
         from deltafast._interop import polars_scan
 
         return polars_scan.scan(self._handle)
 
+    @names_missing
     def to_duckdb(
         self, connection: duckdb.DuckDBPyConnection | None = None, *, external_access: bool = False
     ) -> duckdb.DuckDBPyRelation:
@@ -827,6 +851,108 @@ class DeltaTable(HandleOwner):
         return TableOptimizer(self._handle)
 
     # --- changing rows ---------------------------------------------------------------------------
+
+    def append(
+        self,
+        data: Data,
+        *,
+        schema_mode: Literal["merge"] | None = None,
+        target_file_size: int | None = None,
+        writer_properties: WriterProperties | None = None,
+        commit_properties: CommitProperties | None = None,
+        post_commithook_properties: PostCommitHookProperties | None = None,
+        progress: Progress = False,
+    ) -> dict[str, int]:
+        """Append rows: `write_deltalake(table, data, mode="append")`, with the metrics.
+
+        Args:
+            data: Any data that `write_deltalake` accepts.
+            schema_mode: `merge` adds new columns and nested fields to the table; otherwise they are refused.
+            target_file_size: Target size of data files in bytes; `delta.targetFileSize`, else 100 MiB, if None.
+            writer_properties: Encoding of Parquet files.
+            commit_properties: See `CommitProperties`.
+            post_commithook_properties: See `PostCommitHookProperties`.
+            progress: As for `write_deltalake`.
+
+        Returns:
+            `num_added_files`, `num_added_rows`, `num_added_bytes`.
+
+        Raises:
+            DeltaError: As `write_deltalake`.
+
+        Example:
+            >>> table.append({"id": [1, 2], "city": ["Oslo", "Rome"]})  # doctest: +SKIP
+            {'num_added_files': 1, 'num_added_rows': 2, 'num_added_bytes': 911}
+        """
+        from deltafast.writer import append_rows
+
+        return append_rows(
+            self,
+            data,
+            schema_mode=schema_mode,
+            target_file_size=target_file_size,
+            writer_properties=writer_properties,
+            commit_properties=commit_properties,
+            post_commithook_properties=post_commithook_properties,
+            progress=progress,
+        )
+
+    def upsert(
+        self,
+        source: Data | str,
+        keys: Sequence[str] | str,
+        *,
+        merge_schema: bool = False,
+        writer_properties: WriterProperties | None = None,
+        commit_properties: CommitProperties | None = None,
+        post_commithook_properties: PostCommitHookProperties | None = None,
+        max_conflict_retries: int = 0,
+        progress: Progress = False,
+    ) -> dict[str, Any]:
+        """Update the rows that have the keys of a row of the source, and insert the other rows of the source.
+
+        This is `merge` by equality of the keys, with `when_matched_update_all` and `when_not_matched_insert_all`. A
+        null equals nothing, so a row with a null key is inserted. The source has at most one row for each key.
+
+        Args:
+            source: Any data that `write_deltalake` accepts, including another table; or a query, as for
+                `deltafast.sql`.
+            keys: Columns of the table and of the source.
+            merge_schema: Add new columns and nested fields of the source to the table.
+            writer_properties: Encoding of new files.
+            commit_properties: See `CommitProperties`.
+            post_commithook_properties: See `PostCommitHookProperties`.
+            max_conflict_retries: As for `merge`.
+            progress: As for `merge`.
+
+        Returns:
+            The metrics of `merge`.
+
+        Raises:
+            InvalidArgumentError: There are no keys, or several rows of the source have the keys of one row.
+            DeltaError: As the `execute` of `merge`.
+
+        Example:
+            >>> table.upsert({"id": [2, 3], "city": ["Roma", "Lima"]}, keys=["id"])  # doctest: +SKIP
+        """
+        chosen = names(keys) or []
+        if not chosen:
+            message = "`keys` names no column"
+            raise InvalidArgumentError(message)
+        quoted = [f"`{key.replace('`', '``')}`" for key in chosen]
+        merger = self.merge(
+            source,
+            " AND ".join(f"target.{key} = source.{key}" for key in quoted),
+            source_alias="source",
+            target_alias="target",
+            merge_schema=merge_schema,
+            writer_properties=writer_properties,
+            commit_properties=commit_properties,
+            post_commithook_properties=post_commithook_properties,
+            max_conflict_retries=max_conflict_retries,
+            progress=progress,
+        )
+        return merger.when_matched_update_all().when_not_matched_insert_all().execute()
 
     @also_by_position(*HOOKS_FIRST)
     def delete(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from deltafast import _core
 from deltafast._handle import HandleOwner, adapted_store, handle_of
+from deltafast._libraries import names_missing
 from deltafast._util.arrow import Data, as_stream
 from deltafast._util.locations import address
 from deltafast._util.open_options import core_open_options
@@ -33,6 +34,7 @@ __all__ = ["BloomFilterProperties", "ColumnProperties", "Data", "WriterPropertie
 _T = TypeVar("_T")
 
 
+@names_missing
 def write_deltalake(
     table_or_uri: str | os.PathLike[str] | HandleOwner,
     data: Data,
@@ -136,6 +138,33 @@ def write_deltalake(
         run_write(table_or_uri, data, options, predicate, zone, storage_options, store, committer)
 
 
+def append_rows(
+    table: HandleOwner,
+    data: Data,
+    *,
+    schema_mode: Literal["merge"] | None,
+    target_file_size: int | None,
+    writer_properties: WriterProperties | None,
+    commit_properties: CommitProperties | None,
+    post_commithook_properties: PostCommitHookProperties | None,
+    progress: Progress,
+) -> dict[str, int]:
+    """See `DeltaTable.append`."""
+    zone = handle_of(table).time_zone
+    options: WriteOptions = {
+        "mode": "append",
+        "schema_mode": _checked("schema_mode", schema_mode, (None, "merge")),
+        "encoding": encoding(writer_properties, zone, target_file_size),
+        "commit_options": commit_options(commit_properties, post_commithook_properties),
+    }
+    with counted(progress, "rows") as counter:
+        if counter is not None:
+            counter.expect(_rows_of(data))
+        metrics = run_write(table, data, options, None, zone, None, None, None)
+    names = {"num_added_files": "numFiles", "num_added_rows": "numOutputRows", "num_added_bytes": "numOutputBytes"}
+    return {name: int(metrics[key]) for name, key in names.items()}
+
+
 def _rows_of(data: object) -> int:
     """Return the number of rows if the data has it, else 0."""
     rows = getattr(data, "num_rows", None)
@@ -185,8 +214,12 @@ def run_write(
     storage_options: Mapping[str, str] | None,
     store: object | None,
     committer: Committer | None,
-) -> None:
-    """Plan the write, bind its expressions and run it; the options are those of the core."""
+) -> dict[str, str]:
+    """Plan the write, bind its expressions and run it; the options are those of the core.
+
+    Returns:
+        The metrics, as in the history; empty if there was nothing to write.
+    """
     from deltafast._expr.constraints import bind_constraints
 
     if isinstance(table_or_uri, HandleOwner):
@@ -206,10 +239,11 @@ def run_write(
         committer=committer,
     )
     if write is None:
-        return
+        return {}
     done = write.run(bind_constraints(write.constraints, write.schema, predicate, zone=zone))
     if table is not None:
         table.move(done.snapshot)
+    return done.metrics
 
 
 def replace_keys(replace_using: Sequence[str] | str | None, replace_on: str | None) -> list[ReplaceKey]:

@@ -4,12 +4,16 @@ It has the methods of a pyarrow `RecordBatchReader` and exports the Arrow C stre
 consumer (pyarrow, Polars, DuckDB, pandas, nanoarrow) accepts it. Its own methods raise errors with
 their type and attributes, and Ctrl-C works between and within batches; a library that pulls the C
 stream gets the same errors as strings, since that interface has only messages.
+
+Batches and tables are pyarrow's; where pyarrow is not installed, they are the core's `ArrowBatch` and
+`ArrowTable`, which every Arrow consumer accepts.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal, cast
 
+from deltafast._libraries import is_installed, names_missing
 from deltafast.progress import Progress, watch
 
 if TYPE_CHECKING:
@@ -52,6 +56,7 @@ class RecordBatchReader:
         self._closed = False
 
     @property
+    @names_missing
     def schema(self) -> pa.Schema:
         """The schema of the batches."""
         if self._schema is None:
@@ -80,15 +85,19 @@ class RecordBatchReader:
         return next(self)
 
     def read_all(self) -> pa.Table:
-        """Return the rest of the stream as a pyarrow table."""
+        """Return the rest of the stream as a pyarrow table; as an `ArrowTable` where pyarrow is not installed."""
         table = self._pull("read_all")
         self._finish()
         return table
 
+    @names_missing
     def read_pandas(self, **options: Any) -> pd.DataFrame:
         """Return the rest of the stream as a pandas data frame; options as for `pyarrow.Table.to_pandas`."""
-        return cast("Any", self.read_all()).to_pandas(**options)
+        import pyarrow as pa
 
+        return cast("Any", pa.table(self.read_all())).to_pandas(**options)
+
+    @names_missing
     def to_pyarrow(self) -> pa.RecordBatchReader:
         """Export the rest of the stream as a pyarrow reader."""
         import pyarrow as pa
@@ -114,6 +123,8 @@ class RecordBatchReader:
         """Read with pyarrow, which imports the schema of the stream only once; errors keep type and attributes."""
         try:
             if self._reader is None:
+                if not is_installed("pyarrow"):
+                    return next(self._stream) if method == "read_next_batch" else self._stream.read_all()
                 stream = _Interruptible(self._stream)
                 import pyarrow as pa
 

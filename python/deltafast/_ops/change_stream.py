@@ -10,10 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, cast
 
-import pyarrow as pa
-
 from deltafast import _core
 from deltafast._interop.record_batch_reader import RecordBatchReader
+from deltafast._libraries import names_missing, require
 from deltafast._util.options import names
 from deltafast._util.values import from_epoch_ms
 from deltafast.exceptions import DeltaProtocolError, InvalidArgumentError
@@ -21,17 +20,14 @@ from deltafast.exceptions import DeltaProtocolError, InvalidArgumentError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    import pyarrow as pa
+
     from deltafast._handle import TableHandle
     from deltafast._util.filters import Predicate
 
 __all__ = ["ChangeBatch", "ChangeStream", "StreamFile", "StreamPosition", "stream_changes"]
 
 _FORMAT: Final = 1
-_CHANGE_DATA_COLUMNS: Final = (
-    ("_change_type", pa.string()),
-    ("_commit_version", pa.int64()),
-    ("_commit_timestamp", pa.timestamp("us", "UTC")),
-)
 
 
 class ChangeBatch(NamedTuple):
@@ -65,6 +61,7 @@ class _Piece(NamedTuple):
     files: list[StreamFile] | None
 
 
+@names_missing
 def stream_changes(
     table: TableHandle,
     cursor: Mapping[str, Any] | None,
@@ -78,6 +75,9 @@ def stream_changes(
     predicate: Predicate | None,
 ) -> Iterator[ChangeBatch]:
     """See `DeltaTable.stream_changes`."""
+    # Before the first batch is asked for.
+    require("pyarrow")
+
     if on_change not in ("error", "skip", "rows"):
         message = f"on_change must be error, skip or rows, not {on_change!r}"
         raise InvalidArgumentError(message)
@@ -273,6 +273,8 @@ class ChangeStream:
 
     def rows(self, pieces: list[_Piece], place: StreamPosition) -> pa.RecordBatchReader:
         """Return the rows of the pieces, which have the same schema, as one stream."""
+        import pyarrow as pa
+
         if not pieces:
             newest = min(place.version, self.table.snapshot.update().version)
             return pa.RecordBatchReader.from_batches(self.schema(self.at(newest)), [])
@@ -288,10 +290,13 @@ class ChangeStream:
 
     def schema(self, table: TableHandle) -> pa.Schema:
         """Return the schema of the rows of a version."""
+        import pyarrow as pa
+
         schema: Any = table.arrow_schema()
         if self.change_data_feed:
-            for name, kind in _CHANGE_DATA_COLUMNS:
-                schema = schema.append(pa.field(name, kind))
+            schema = schema.append(pa.field("_change_type", pa.string()))
+            schema = schema.append(pa.field("_commit_version", pa.int64()))
+            schema = schema.append(pa.field("_commit_timestamp", pa.timestamp("us", "UTC")))
         if self.columns is None:
             return schema
         return pa.schema([schema.field(name) for name in self.columns])
@@ -315,6 +320,8 @@ class ChangeStream:
 
     def inserts(self, there: TableHandle, files: list[str]) -> pa.RecordBatchReader:
         """Return rows of the snapshot as inserts of its version."""
+        import pyarrow as pa
+
         marks: dict[str, Any] = {
             "_change_type": "insert",
             "_commit_version": there.version(),
@@ -338,4 +345,6 @@ class ChangeStream:
 
 
 def _reader(stream: _core.ArrowStream) -> pa.RecordBatchReader:
+    import pyarrow as pa
+
     return pa.RecordBatchReader.from_stream(RecordBatchReader(stream))

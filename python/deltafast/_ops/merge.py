@@ -19,6 +19,7 @@ from deltafast._expr.merge import (
     refuse_lost_fields,
 )
 from deltafast._expr.types import Struct
+from deltafast._libraries import names_missing
 from deltafast._ops.query_source import query_rows
 from deltafast._util.arrow import as_stream
 from deltafast._util.options import commit_options, sql_strings
@@ -209,6 +210,7 @@ class TableMerger:
         self._clauses.append(clause)
         return self
 
+    @names_missing
     def execute(self) -> dict[str, Any]:
         """Run the MERGE: it commits one version, or none if no row changes.
 

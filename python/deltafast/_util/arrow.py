@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
-from typing import Any, Protocol, TypeAlias, cast
+from typing import Any, NamedTuple, Protocol, TypeAlias, cast
 
 from deltafast.exceptions import InvalidArgumentError
 
@@ -86,9 +86,6 @@ def _of_columns(columns: Mapping[Any, Any]) -> ArrowStreamExportable:
     Raises:
         InvalidArgumentError: A name is not a string, values of a column have no common type, or lengths differ.
     """
-    import pyarrow as pa
-
-    arrays: dict[str, Any] = {}
     for name, values in columns.items():
         if not isinstance(name, str):
             message = f"data has a column name that is not a string: {name!r:.50}"
@@ -97,9 +94,12 @@ def _of_columns(columns: Mapping[Any, Any]) -> ArrowStreamExportable:
         if isinstance(values, (str, bytes, Mapping)) or not hasattr(values, "__len__"):
             message = f"column `{name}` of the data must be a list of values, not a {kind}"
             raise InvalidArgumentError(message, column=name)
+    build = _column_builder()
+    arrays: dict[str, Any] = {}
+    for name, values in columns.items():
         try:
-            arrays[name] = values if isinstance(values, (pa.Array, pa.ChunkedArray)) else pa.array(values)
-        except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+            arrays[name] = build.column(values)
+        except build.errors as error:
             message = f"column `{name}` of the data cannot be converted to Arrow: {error}"
             raise InvalidArgumentError(message, column=name) from None
     lengths = {name: len(values) for name, values in arrays.items()}
@@ -107,7 +107,37 @@ def _of_columns(columns: Mapping[Any, Any]) -> ArrowStreamExportable:
         said = ", ".join(f"`{name}` has {length:,}" for name, length in lengths.items())
         message = f"columns of the data differ in their number of values: {said}"
         raise InvalidArgumentError(message)
-    return cast("ArrowStreamExportable", pa.table(arrays))
+    return cast("ArrowStreamExportable", build.table(arrays))
+
+
+class _ColumnBuilder(NamedTuple):
+    """How a library makes columns of lists."""
+
+    column: Callable[[Any], Any]
+    table: Callable[[dict[str, Any]], Any]
+    errors: tuple[type[Exception], ...]
+
+
+def _column_builder() -> _ColumnBuilder:
+    """Return the functions of pyarrow, or of Polars where pyarrow is not installed."""
+    try:
+        import pyarrow as pa
+    except ModuleNotFoundError as missing:
+        try:
+            import polars as pl
+        except ModuleNotFoundError:
+            raise missing from None
+        errors = (pl.exceptions.PolarsError, TypeError, ValueError, OverflowError)
+
+        def series(values: Any) -> Any:
+            return pl.Series(values=values)
+
+        return _ColumnBuilder(series, pl.DataFrame, errors)
+
+    def column(values: Any) -> Any:
+        return cast("Any", values if isinstance(values, (pa.Array, pa.ChunkedArray)) else pa.array(values))
+
+    return _ColumnBuilder(column, pa.table, (pa.ArrowException, TypeError, ValueError, OverflowError))
 
 
 def _of_rows(rows: Iterable[object]) -> ArrowStreamExportable:
@@ -123,14 +153,14 @@ def _of_rows(rows: Iterable[object]) -> ArrowStreamExportable:
 
 
 def _batches(batches: Iterator[object]) -> ArrowStreamExportable:
-    import pyarrow as pa
-
     first = next(batches, None)
     if first is None:
         message = "data holds no record batches or rows, so its schema is unknown; give an empty table instead"
         raise InvalidArgumentError(message)
     if isinstance(first, Mapping):
         return _of_rows(chain([cast("object", first)], batches))
+    import pyarrow as pa
+
     if hasattr(first, "__arrow_c_stream__"):
         tables = (cast("Any", pa.table(cast("Any", item))) for item in chain([first], batches))
         head = next(tables)

@@ -1,23 +1,33 @@
-"""The command line, `deltafast`; needs `pip install 'deltafast[cli]'` (click and rich).
+"""The command line, `deltafast`.
 
-`commands` has the commands, `show` formats their output. Exit codes: 0 is success, 1 is a failure or a problem that
-`doctor` found, 2 is a usage error, 130 is Ctrl-C.
+`parser` reads the arguments, `commands` has the commands, `show` formats their output, more richly where rich is
+installed (`pip install 'deltafast[cli]'`). Exit codes: 0 is success, 1 is a failure or a problem that `doctor` found, 2
+is a usage error, 130 is Ctrl-C.
 """
 
 from __future__ import annotations
 
-import importlib.util
-import sys
-from typing import TYPE_CHECKING
+import warnings
+from typing import TYPE_CHECKING, Any
+
+from deltafast.exceptions import (
+    DeltaError,
+    InvalidArgumentError,
+    MissingLibraryError,
+    TableNotFoundError,
+    VersionNotFoundError,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 __all__ = ["main"]
 
+_INTERRUPTED = 130
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command.
+    """Run one command; errors are printed as one line.
 
     Args:
         arguments: Command-line arguments; those of the process if None.
@@ -25,10 +35,33 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns:
         The exit code.
     """
-    missing = [name for name in ("click", "rich") if importlib.util.find_spec(name) is None]
-    if missing:
-        sys.stderr.write(f"deltafast: the command line needs {' and '.join(missing)}: pip install 'deltafast[cli]'\n")
-        return 2
-    from deltafast.cli.commands import run
+    from deltafast.cli.commands import UsageError
+    from deltafast.cli.parser import parse
 
-    return run(arguments)
+    try:
+        run, given = parse(arguments)
+    except SystemExit as done:
+        return done.code if isinstance(done.code, int) else 2
+    try:
+        with warnings.catch_warnings():
+            warnings.showwarning = _warn
+            return run(**given) or 0
+    except KeyboardInterrupt:
+        return _fail("interrupted", _INTERRUPTED)
+    except (InvalidArgumentError, MissingLibraryError, TableNotFoundError, UsageError, VersionNotFoundError) as error:
+        return _fail(str(error), 2)
+    except (DeltaError, OSError) as error:
+        return _fail(str(error), 1)
+
+
+def _fail(message: str, code: int) -> int:
+    from deltafast.cli.show import problem
+
+    problem("error:", "red", message)
+    return code
+
+
+def _warn(message: Warning | str, *_: Any, **__: Any) -> None:
+    from deltafast.cli.show import problem
+
+    problem("warning:", "yellow", str(message))

@@ -4,87 +4,39 @@ from __future__ import annotations
 
 import dataclasses
 import sys
-import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import click
-
+from deltafast._display import size_text
+from deltafast._libraries import is_installed, names_missing, require
 from deltafast._util.values import from_epoch_ms
 from deltafast.cli import show
-from deltafast.exceptions import DeltaError, InvalidArgumentError, TableNotFoundError, VersionNotFoundError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     import pyarrow as pa
 
     from deltafast.table import DeltaTable
 
-__all__ = ["run"]
+__all__ = [
+    "UsageError",
+    "checkpoint",
+    "doctor",
+    "files",
+    "head",
+    "history",
+    "info",
+    "layout",
+    "optimize",
+    "sql",
+    "vacuum",
+]
 
-_INTERRUPTED = 130
 #: Arguments of `sql` that are not tables.
 _OF_SQL = {"storage_options", "commit_properties", "time_zone", "progress", "external_access"}
 
 
-def run(arguments: Sequence[str] | None) -> int:
-    """Run one command and return its exit code; errors are printed as one line."""
-    given = None if arguments is None else list(arguments)
-    try:
-        with warnings.catch_warnings():
-            warnings.showwarning = _warn
-            code = commands.main(given, "deltafast", standalone_mode=False)
-    except click.exceptions.Abort:
-        return _fail("interrupted", _INTERRUPTED)
-    except click.ClickException as error:
-        error.show()
-        return 2
-    except KeyboardInterrupt:
-        return _fail("interrupted", _INTERRUPTED)
-    except (InvalidArgumentError, TableNotFoundError, VersionNotFoundError) as error:
-        return _fail(str(error), 2)
-    except (DeltaError, OSError) as error:
-        return _fail(str(error), 1)
-    return code if isinstance(code, int) else 0
-
-
-def _fail(message: str, code: int) -> int:
-    click.echo(f"{click.style('error:', fg='red')} {' '.join(message.split())}", err=True)
-    return code
-
-
-def _warn(message: Warning | str, *_: Any, **__: Any) -> None:
-    click.echo(f"{click.style('warning:', fg='yellow')} {' '.join(str(message).split())}", err=True)
-
-
-def _options(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> dict[str, str] | None:
-    """Parse `KEY=VALUE` options."""
-    out: dict[str, str] = {}
-    for item in given:
-        key, equals, value = item.partition("=")
-        if not equals or not key:
-            message = "must be KEY=VALUE"
-            raise click.BadParameter(message)
-        out[key] = value
-    return out or None
-
-
-_STORAGE = click.option(
-    "--storage-option",
-    "-o",
-    "storage",
-    multiple=True,
-    metavar="KEY=VALUE",
-    callback=_options,
-    help="Option of the store.",
-)
-_JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-_VERSION = click.option("--version", "-v", type=int, help="Version of the table; the newest if not given.")
-
-
-def _about_a_table(command: Callable[..., Any]) -> Callable[..., Any]:
-    return click.argument("table")(_STORAGE(_JSON(command)))
+class UsageError(Exception):
+    """Arguments of a command contradict each other."""
 
 
 def _open(table: str, storage: dict[str, str] | None, version: int | None = None) -> DeltaTable:
@@ -98,15 +50,6 @@ def _is_watched(as_json: bool) -> bool:
     return sys.stderr.isatty() and not as_json
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(package_name="deltafast", prog_name="deltafast")
-def commands() -> None:
-    """Inspect, query and maintain Delta Lake tables."""
-
-
-@commands.command()
-@_about_a_table
-@_VERSION
 def info(table: str, storage: dict[str, str] | None, as_json: bool, version: int | None) -> None:
     """Show schema, size, properties and features of a table."""
     opened = _open(table, storage, version)
@@ -124,8 +67,6 @@ def info(table: str, storage: dict[str, str] | None, as_json: bool, version: int
     if as_json:
         show.machine(detail | {"schema": fields})
         return
-    from deltafast.layout.picture import size_text
-
     said = {
         "table": detail["location"],
         "name": detail["name"],
@@ -155,9 +96,6 @@ def _type_text(field: Any) -> str:
     return sql_name(type_from_json(json.loads(field.to_json())["type"]))
 
 
-@commands.command()
-@_about_a_table
-@click.option("--limit", "-n", type=click.IntRange(1), help="Largest number of commits.")
 def history(table: str, storage: dict[str, str] | None, as_json: bool, limit: int | None) -> None:
     """Show the operations on a table, newest first."""
     entries = _open(table, storage).history(limit)
@@ -186,15 +124,13 @@ def _pairs(values: dict[str, Any] | None, *, brief: bool = False) -> str:
     return ", ".join(f"{key}={value}" for key, value in given.items())
 
 
-@commands.command()
-@_about_a_table
-@_VERSION
-@click.option("--where", "-w", help="Only files that may contain such rows (Spark SQL).")
-@click.option("--limit", "-n", type=click.IntRange(1), default=100, show_default=True, help="Largest number of files.")
+@names_missing
 def files(
     table: str, storage: dict[str, str] | None, as_json: bool, version: int | None, where: str | None, limit: int
 ) -> None:
     """Show the files of a table, with partition values, rows and deleted rows."""
+    require("pyarrow")
+
     opened = _open(table, storage, version)
     parts = [f"partition.{name}" for name in opened.metadata().partition_columns]
     wanted = ["path", "size_bytes", "num_records", "deletion_vector.cardinality", *parts]
@@ -203,12 +139,6 @@ def files(
     _table(found.rename_columns(shown).slice(0, limit), as_json, more=found.num_rows - limit)
 
 
-@commands.command()
-@_about_a_table
-@_VERSION
-@click.option("--rows", "-n", type=click.IntRange(1), default=10, show_default=True, help="Number of rows.")
-@click.option("--columns", "-c", help="Column names, separated by commas.")
-@click.option("--where", "-w", help="Only such rows (Spark SQL).")
 def head(
     table: str,
     storage: dict[str, str] | None,
@@ -227,17 +157,6 @@ def _names(columns: str | None) -> list[str] | None:
     return None if columns is None else [name.strip() for name in columns.split(",")]
 
 
-@commands.command()
-@click.argument("text")
-@click.option(
-    "--table", "-t", "named", multiple=True, metavar="NAME=PLACE", callback=_options, help="Path or URL of a name."
-)
-@click.option(
-    "--limit", "-n", type=click.IntRange(1), default=100, show_default=True, help="Largest number of rows to show."
-)
-@click.option("--external-access", is_flag=True, help="Allow queries to access files, the network and extensions.")
-@_STORAGE
-@_JSON
 def sql(
     text: str,
     named: dict[str, str] | None,
@@ -255,7 +174,7 @@ def sql(
     tables: dict[str, Any] = {**(named or {})}
     if taken := tables.keys() & _OF_SQL:
         message = f"a table cannot be called {min(taken)}"
-        raise click.UsageError(message)
+        raise UsageError(message)
     watched = _is_watched(as_json)
     reader = run_sql(text, storage_options=storage, progress=watched, external_access=external_access, **tables)
     if as_json:
@@ -265,7 +184,7 @@ def sql(
     if found.column_names:
         _table(found, False, more=more)
     else:
-        click.echo("done")
+        show.line("done")
 
 
 def _first(reader: pa.RecordBatchReader, limit: int) -> tuple[pa.Table, int]:
@@ -289,16 +208,9 @@ def _table(found: pa.Table, as_json: bool, more: int = 0) -> None:
     columns = [column.to_pylist() for column in found.columns]
     show.rows(found.column_names, zip(*columns, strict=True) if columns else [])
     if more > 0:
-        click.echo(f"... and more; --limit shows them (rows shown: {found.num_rows})")
+        show.line(f"... and more; --limit shows them (rows shown: {found.num_rows})")
 
 
-@commands.command()
-@_about_a_table
-@click.option("--where", "-w", help="Only partitions for which it is true (Spark SQL).")
-@click.option("--z-order", "columns", metavar="COLUMNS", help="Z-order by these columns, separated by commas.")
-@click.option("--full", is_flag=True, help="Include files that were clustered by other columns or writers.")
-@click.option("--purge", is_flag=True, help="Only rewrite files that contain deleted rows or dropped columns.")
-@click.option("--target-size", type=click.IntRange(1), help="Bytes of a file; the table's property, else 100 MiB.")
 def optimize(
     table: str,
     storage: dict[str, str] | None,
@@ -312,7 +224,7 @@ def optimize(
     """Compact small files into large ones, cluster a clustered table, or Z-order a table."""
     if (columns is not None) + full + purge > 1 or (full and where is not None):
         message = "--z-order, --full and --purge exclude each other, --full and --where too"
-        raise click.UsageError(message)
+        raise UsageError(message)
     opened, progress = _open(table, storage), _is_watched(as_json)
     if full:
         metrics = opened.optimize.cluster(full=True, target_size=target_size, progress=progress)
@@ -327,17 +239,9 @@ def optimize(
         return
     removed, added = metrics["numFilesRemoved"], metrics["numFilesAdded"]
     done = f"{removed:,} files became {added:,}, in version {opened.version()}" if removed else "nothing to pack"
-    click.echo(done)
+    show.line(done)
 
 
-@commands.command()
-@_about_a_table
-@click.option(
-    "--dry-run/--delete", default=True, show_default=True, help="Only list the files to delete, or delete them."
-)
-@click.option("--retain", "hours", type=float, help="Retention in hours; the table's (7 days) if not given.")
-@click.option("--force", is_flag=True, help="Allow a shorter retention than the table's.")
-@click.option("--lite", is_flag=True, help="Only consider files that the log lists as removed.")
 def vacuum(
     table: str,
     storage: dict[str, str] | None,
@@ -359,12 +263,10 @@ def vacuum(
         show.machine({"dry_run": dry_run, "files": paths})
         return
     for path in paths:
-        click.echo(path)
-    click.echo(f"{len(paths):,} files {'would be' if dry_run else 'were'} deleted", err=True)
+        show.line(path)
+    show.line(f"{len(paths):,} files {'would be' if dry_run else 'were'} deleted", err=True)
 
 
-@commands.command()
-@_about_a_table
 def checkpoint(table: str, storage: dict[str, str] | None, as_json: bool) -> None:
     """Write a checkpoint, so that readers need no older commits."""
     opened = _open(table, storage)
@@ -372,12 +274,9 @@ def checkpoint(table: str, storage: dict[str, str] | None, as_json: bool) -> Non
     if as_json:
         show.machine({"version": opened.version()})
     else:
-        click.echo(f"checkpoint of version {opened.version()} written")
+        show.line(f"checkpoint of version {opened.version()} written")
 
 
-@commands.command()
-@_about_a_table
-@click.option("--deep", is_flag=True, help="Read all files, to find damaged files and lost changes.")
 def doctor(table: str, storage: dict[str, str] | None, as_json: bool, deep: bool) -> int:
     """Find defects of a table, and suggest remedies. Exits with 1 if there is a problem."""
     from deltafast.doctor import examine
@@ -390,15 +289,6 @@ def doctor(table: str, storage: dict[str, str] | None, as_json: bool, deep: bool
     return 1 if any(finding.level == "problem" for finding in found) else 0
 
 
-@commands.command()
-@_about_a_table
-@_VERSION
-@click.option(
-    "--output", "-O", type=click.Path(dir_okay=False), help="Draw a picture: a file .svg, .png, .pdf or .html."
-)
-@click.option(
-    "--versions", type=click.IntRange(0), default=20, show_default=True, help="Number of versions to compare."
-)
 def layout(
     table: str,
     storage: dict[str, str] | None,
@@ -423,7 +313,7 @@ def layout(
     elif output is None:
         show.layout(found)
     else:
-        click.echo(f"{output} written")
+        show.line(f"{output} written")
 
 
 def _need_folder(output: str) -> None:
@@ -431,14 +321,12 @@ def _need_folder(output: str) -> None:
     folder = Path(output).absolute().parent
     if not folder.is_dir():
         message = f"the picture {output} cannot be written: there is no folder {folder}"
-        raise click.UsageError(message)
+        raise UsageError(message)
 
 
 def _need_plots() -> None:
-    import importlib.util
-
-    if importlib.util.find_spec("matplotlib") is None:
+    if not is_installed("matplotlib"):
         message = (
             "pictures need matplotlib: pip install 'deltafast[layout]'; without --output the layout is shown as text"
         )
-        raise click.UsageError(message)
+        raise UsageError(message)

@@ -1,4 +1,8 @@
-"""Output formats: tables and lines for people, JSON for machines."""
+"""Output formats: tables and lines for people, JSON for machines.
+
+On a terminal, rich draws the tables; without rich, their columns are aligned. Elsewhere, for other programs, values are
+separated by tabs and not padded.
+"""
 
 from __future__ import annotations
 
@@ -10,36 +14,65 @@ import sys
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-import click
-from rich import box
-from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
-
-from deltafast.layout.picture import size_text
+from deltafast._display import size_text
+from deltafast._libraries import is_installed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from rich.console import Console
+
     from deltafast.doctor import Finding
     from deltafast.layout import Layout
 
-__all__ = ["bars", "console", "facts", "findings", "layout", "machine", "rows", "text"]
+__all__ = ["bars", "facts", "findings", "layout", "line", "machine", "problem", "rows", "text"]
 
 _WIDE = 100
-#: Width of a line if the output is not a terminal.
-_PIPED = 240
 _BAR = 30
+#: Escape sequences of terminals.
+_COLORS = {"green": 32, "red": 31, "yellow": 33}
 
 
-def console() -> Console:
-    """Return a console on the current standard output."""
-    return Console(highlight=False, width=None if sys.stdout.isatty() else _PIPED)
+def line(message: str, *, err: bool = False) -> None:
+    """Print a line, on standard error if asked for."""
+    print(message, file=sys.stderr if err else sys.stdout)
+
+
+def problem(kind: str, color: str, message: str) -> None:
+    """Print a line on standard error that begins with a colored word."""
+    line(f"{_colored(kind, color, sys.stderr)} {' '.join(message.split())}", err=True)
+
+
+def _colored(words: str, color: str, stream: Any) -> str:
+    return f"\033[{_COLORS[color]}m{words}\033[0m" if stream.isatty() else words
+
+
+def _console() -> Console | None:
+    """Return a console of rich on a terminal; None if the output is no terminal, or if rich is not installed."""
+    if not sys.stdout.isatty() or not is_installed("rich"):
+        return None
+    from rich.console import Console
+
+    return Console(highlight=False)
+
+
+def _plain(lines: Iterable[Sequence[str]], title: str | None = None) -> None:
+    """Print lines of cells: aligned on a terminal, else separated by tabs."""
+    kept = [[cell.replace("\t", " ").replace("\n", " ") for cell in cells] for cells in lines]
+    if title:
+        line(title)
+    if not sys.stdout.isatty():
+        for cells in kept:
+            line("\t".join(cells))
+        return
+    widths = [max(map(len, column)) for column in zip(*kept, strict=True)]
+    for cells in kept:
+        line("  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip())
 
 
 def machine(value: Any) -> None:
     """Print one JSON document."""
-    click.echo(json.dumps(plain(value), ensure_ascii=False, allow_nan=False))
+    line(json.dumps(plain(value), ensure_ascii=False, allow_nan=False))
 
 
 def plain(value: Any) -> Any:  # noqa: PLR0911 - one line a kind
@@ -77,6 +110,14 @@ def text(value: Any) -> str:
 def rows(names: Sequence[str], values: Iterable[Sequence[Any]], *, title: str | None = None) -> None:
     """Print a table; numbers are right-aligned."""
     kept = [list(row) for row in values]
+    console = _console()
+    if console is None:
+        _plain([list(names), *([text(value) for value in row] for row in kept)], title)
+        return
+    from rich import box
+    from rich.markup import escape
+    from rich.table import Table
+
     table = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left", title_style="bold", header_style="bold cyan")
     for place, name in enumerate(names):
         column = [row[place] for row in kept if row[place] is not None]
@@ -84,37 +125,51 @@ def rows(names: Sequence[str], values: Iterable[Sequence[Any]], *, title: str | 
         table.add_column(escape(name), justify="right" if number else "left", overflow="fold", max_width=_WIDE)
     for row in kept:
         table.add_row(*(escape(text(value)) for value in row))
-    console().print(table)
+    console.print(table)
 
 
 def facts(values: Mapping[str, Any], *, title: str | None = None) -> None:
     """Print names and values, one pair per line."""
+    console = _console()
+    if console is None:
+        _plain([(name, text(value)) for name, value in values.items()], title)
+        return
+    from rich.markup import escape
+    from rich.table import Table
+
     table = Table(box=None, show_header=False, title=title, title_justify="left", title_style="bold")
     table.add_column(style="cyan", no_wrap=True)
     table.add_column(overflow="fold")
     for name, value in values.items():
         table.add_row(escape(name), escape(text(value)))
-    console().print(table)
+    console.print(table)
 
 
 def findings(found: Sequence[Finding], uri: str) -> None:
     """Print findings with their remedies."""
-    out = console()
+    out = sys.stdout
     if not found:
-        out.print(f"[green]✓[/green] {escape(uri)} is well", soft_wrap=True)
+        line(f"{_colored('✓', 'green', out)} {uri} is well")
     for finding in found:
-        mark = "[red]✗ problem[/red]" if finding.level == "problem" else "[yellow]! advice[/yellow]"
-        out.print(f"{mark} [bold]{finding.what}[/bold]: {escape(finding.message)}", soft_wrap=True)
-        out.print(f"    [cyan]→[/cyan] {escape(finding.remedy)}", soft_wrap=True)
+        mark, color = ("✗ problem", "red") if finding.level == "problem" else ("! advice", "yellow")
+        line(f"{_colored(mark, color, out)} {finding.what}: {finding.message}")
+        line(f"    → {finding.remedy}")
 
 
 def bars(title: str, values: Sequence[tuple[str, float, str]], *, most: float | None = None) -> None:
     """Print a bar chart of (name, value, note); `most` is the value of a full bar."""
     longest = most or max((value for _, value, _ in values), default=0) or 1
+    console = _console()
+    if console is None:
+        _plain([(name, "█" * max(1, round(_BAR * value / longest)), note) for name, value, note in values], title)
+        return
+    from rich.markup import escape
+    from rich.table import Table
+
     table = Table(box=None, show_header=False, title=title, title_justify="left", title_style="bold", padding=(0, 1))
     for name, value, note in values:
         table.add_row(escape(name), f"[blue]{'█' * max(1, round(_BAR * value / longest))}[/blue]", escape(note))
-    console().print(table)
+    console.print(table)
 
 
 def layout(found: Layout) -> None:

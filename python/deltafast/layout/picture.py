@@ -7,6 +7,7 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from deltafast._display import size_text
 from deltafast.exceptions import InvalidArgumentError
 
 if TYPE_CHECKING:
@@ -14,20 +15,11 @@ if TYPE_CHECKING:
 
     from deltafast.layout import Layout
 
-__all__ = ["draw", "size_text"]
+__all__ = ["draw"]
 
 _FORMATS = (".svg", ".png", ".pdf", ".html")
 _BLUE, _ORANGE, _GREY, _GREEN = "#3b6fb6", "#d9822b", "#8a8f98", "#4f9d69"
 _MOST = 20
-
-
-def size_text(count: float) -> str:
-    """Format a size in bytes."""
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if count < 1024:  # noqa: PLR2004
-            return f"{count:.0f} {unit}" if unit == "B" or count >= 10 else f"{count:.1f} {unit}"  # noqa: PLR2004
-        count /= 1024
-    return f"{count:.1f} TiB"
 
 
 def draw(layout: Layout, path: str | os.PathLike[str]) -> None:

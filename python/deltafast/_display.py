@@ -1,0 +1,140 @@
+"""HTML for notebooks: tables, schemas, histories and details show themselves (`_repr_html_`)."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from html import escape
+from typing import TYPE_CHECKING, Any, cast
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+__all__ = ["DetailDict", "HistoryList", "schema_html", "size_text", "summary_html"]
+
+#: Rows of a history, and fields of a schema, that are shown.
+_ROWS = 50
+
+
+class HistoryList(list[dict[str, Any]]):
+    """The commits of a table, newest first; a list that a notebook shows as a table."""
+
+    def _repr_html_(self) -> str:
+        return history_html(self)
+
+
+class DetailDict(dict[str, Any]):
+    """The details of a table; a dict that a notebook shows as a table."""
+
+    def _repr_html_(self) -> str:
+        return pairs_html("", self)
+
+
+def summary_html(
+    name: str, facts: Mapping[str, object], schema: Sequence[Any], commits: Sequence[dict[str, Any]]
+) -> str:
+    """Return the HTML of a table: its facts, its schema and its last commits."""
+    return pairs_html(name, facts) + schema_html(schema) + history_html(commits)
+
+
+def schema_html(fields: Sequence[Any]) -> str:
+    """Return the HTML of a schema's fields, with those of structs below them."""
+    rows = list(_fields(fields, ""))
+    return _grid("Schema", ("column", "type", "nullable", "comment"), rows)
+
+
+def history_html(commits: Sequence[dict[str, Any]]) -> str:
+    """Return the HTML of commits."""
+    rows = [
+        (
+            commit.get("version"),
+            _time(commit.get("timestamp")),
+            commit.get("operation"),
+            _pairs(commit.get("operationParameters")),
+            _pairs(commit.get("operationMetrics")),
+        )
+        for commit in commits[: _ROWS + 1]
+    ]
+    return _grid("History", ("version", "time", "operation", "parameters", "metrics"), rows, len(commits))
+
+
+def pairs_html(title: str, facts: Mapping[str, object]) -> str:
+    """Return the HTML of names and values."""
+    return _grid(title, (), [(name, _value(value)) for name, value in facts.items()])
+
+
+def size_text(count: float) -> str:
+    """Return a number of bytes with a unit: `1.5 MiB`."""
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if count < 1024:  # noqa: PLR2004
+            return f"{count:.0f} {unit}" if unit == "B" or count >= 10 else f"{count:.1f} {unit}"  # noqa: PLR2004
+        count /= 1024
+    return f"{count:.1f} TiB"
+
+
+def _fields(fields: Sequence[Any], above: str) -> Iterable[tuple[object, ...]]:
+    for field in fields:
+        kind = field.type
+        inner = getattr(kind, "fields", None)
+        name = f"{above}{field.name}"
+        yield (
+            name,
+            "struct" if inner is not None else _type_text(kind),
+            field.nullable,
+            field.metadata.get("comment", ""),
+        )
+        if inner is not None:
+            yield from _fields(inner, f"{name}.")
+
+
+def _type_text(kind: Any) -> str:
+    """Return a type in the notation of SQL."""
+    if hasattr(kind, "element_type"):
+        return f"array<{_type_text(kind.element_type)}>"
+    if hasattr(kind, "key_type"):
+        return f"map<{_type_text(kind.key_type)}, {_type_text(kind.value_type)}>"
+    if hasattr(kind, "fields"):
+        return f"struct<{', '.join(f'{field.name}: {_type_text(field.type)}' for field in kind.fields)}>"
+    return str(getattr(kind, "type", kind))
+
+
+def _value(value: object) -> object:
+    match value:
+        case datetime():
+            return f"{value:%Y-%m-%d %H:%M:%S %Z}"
+        case dict():
+            return _pairs(cast("dict[str, object]", value))
+        case list():
+            return ", ".join(map(str, cast("list[object]", value)))
+        case None:
+            return ""
+        case _:
+            return value
+
+
+def _pairs(values: Mapping[str, object] | None) -> str:
+    return ", ".join(f"{name}: {value}" for name, value in (values or {}).items())
+
+
+def _time(timestamp: object) -> str:
+    if not isinstance(timestamp, int):
+        return ""
+    return f"{datetime.fromtimestamp(timestamp / 1000, UTC):%Y-%m-%d %H:%M:%S}"
+
+
+def _grid(title: str, head: Sequence[str], rows: Sequence[Sequence[object]], count: int | None = None) -> str:
+    """Return an HTML table of at most `_ROWS` rows; `count` is the number of all rows."""
+    parts = ["<table>"]
+    if title:
+        parts.append(f"<caption style='text-align:left;caption-side:top'><b>{escape(title)}</b></caption>")
+    if head:
+        parts.append(_row("th", head))
+    parts += [_row("td", row) for row in rows[:_ROWS]]
+    more = (len(rows) if count is None else count) - _ROWS
+    if more > 0:
+        parts.append(f"<tr><td colspan='{max(len(head), 2)}'>and {more:,} more</td></tr>")
+    return "".join([*parts, "</table>"])
+
+
+def _row(tag: str, values: Sequence[object]) -> str:
+    cells = (f"<{tag} style='text-align:left'>{escape(str(value))}</{tag}>" for value in values)
+    return f"<tr>{''.join(cells)}</tr>"

@@ -1,0 +1,126 @@
+"""The arguments of the command line."""
+
+from __future__ import annotations
+
+import argparse
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from deltafast import _core
+from deltafast.cli import commands
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+__all__ = ["parse"]
+
+
+class _Setting(argparse.Action):
+    """Collects `KEY=VALUE` arguments in a dict."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: str | Sequence[Any] | None,
+        option_string: str | None = None,
+    ) -> None:
+        del parser, option_string
+        key, equals, value = str(values).partition("=")
+        if not equals or not key:
+            message = f"{values!r} must be KEY=VALUE"
+            raise argparse.ArgumentError(self, message)
+        setattr(namespace, self.dest, {**(getattr(namespace, self.dest) or {}), key: value})
+
+
+def _at_least(least: int) -> Callable[[str], int]:
+    """Return the parser of a whole number that is not smaller."""
+
+    def number(text: str) -> int:
+        try:
+            value = int(text)
+        except ValueError:
+            message = f"{text!r} is not a whole number"
+            raise argparse.ArgumentTypeError(message) from None
+        if value < least:
+            message = f"{value} is less than {least}"
+            raise argparse.ArgumentTypeError(message)
+        return value
+
+    return number
+
+
+def parse(arguments: Sequence[str] | None) -> tuple[Callable[..., int | None], dict[str, Any]]:
+    """Return the function of a command, and its arguments.
+
+    Args:
+        arguments: Command-line arguments; those of the process if None.
+
+    Raises:
+        SystemExit: The help was printed, or the arguments are invalid, which was reported; its code is the exit code.
+    """
+    given = vars(_parser().parse_args(arguments))
+    return given.pop("run"), given
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        "deltafast",
+        description="Inspect, query and maintain Delta Lake tables.",
+        allow_abbrev=False,
+        formatter_class=partial(argparse.HelpFormatter, max_help_position=30),
+    )
+    parser.add_argument("--version", action="version", version=f"deltafast {_core.version()}")
+    group = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+
+    def command(run: Callable[..., int | None], *, about_table: bool = True, old_version: bool = False) -> Any:
+        text = (run.__doc__ or "").strip()
+        found = group.add_parser(
+            run.__name__, help=text.splitlines()[0], description=text.partition("\n\n")[0], allow_abbrev=False
+        )
+        found.set_defaults(run=run)
+        if about_table:
+            found.add_argument("table", metavar="TABLE", help="Path or URL of the table.")
+        option = found.add_argument
+        option(
+            "-o", "--storage-option", dest="storage", metavar="KEY=VALUE", action=_Setting, help="Option of the store."
+        )
+        option("--json", dest="as_json", action="store_true", help="Print one JSON document.")
+        if old_version:
+            option("-v", "--version", type=_at_least(0), help="Version of the table; the newest if not given.")
+        return option
+
+    command(commands.info, old_version=True)
+    option = command(commands.history)
+    option("-n", "--limit", type=_at_least(1), help="Largest number of commits.")
+    option = command(commands.files, old_version=True)
+    option("-w", "--where", help="Only files that may contain such rows (Spark SQL).")
+    option("-n", "--limit", type=_at_least(1), default=100, help="Largest number of files (100).")
+    option = command(commands.head, old_version=True)
+    option("-n", "--rows", type=_at_least(1), default=10, help="Number of rows (10).")
+    option("-c", "--columns", help="Column names, separated by commas.")
+    option("-w", "--where", help="Only such rows (Spark SQL).")
+    option = command(commands.sql, about_table=False)
+    option("text", metavar="TEXT", help="The statement.")
+    option("-t", "--table", dest="named", metavar="NAME=PLACE", action=_Setting, help="Path or URL of a name.")
+    option("-n", "--limit", type=_at_least(1), default=100, help="Largest number of rows to show (100).")
+    option("--external-access", action="store_true", help="Allow queries to access files, the network and extensions.")
+    option = command(commands.optimize)
+    option("-w", "--where", help="Only partitions for which it is true (Spark SQL).")
+    option("--z-order", dest="columns", metavar="COLUMNS", help="Z-order by these columns, separated by commas.")
+    option("--full", action="store_true", help="Include files that were clustered by other columns or writers.")
+    option("--purge", action="store_true", help="Only rewrite files that contain deleted rows or dropped columns.")
+    option("--target-size", type=_at_least(1), help="Bytes of a file; the table's property, else 100 MiB.")
+    option = command(commands.vacuum)
+    option("--dry-run", action="store_true", default=True, help="Only list the files to delete (the default).")
+    option("--delete", dest="dry_run", action="store_false", help="Delete them.")
+    option("--retain", dest="hours", type=float, help="Retention in hours; the table's (7 days) if not given.")
+    option("--force", action="store_true", help="Allow a shorter retention than the table's.")
+    option("--lite", action="store_true", help="Only consider files that the log lists as removed.")
+    command(commands.checkpoint)
+    option = command(commands.doctor)
+    option("--deep", action="store_true", help="Read all files, to find damaged files and lost changes.")
+    option = command(commands.layout, old_version=True)
+    option("-O", "--output", help="Draw a picture: a file .svg, .png, .pdf or .html.")
+    option("--versions", type=_at_least(0), default=20, help="Number of versions to compare (20).")
+    return parser

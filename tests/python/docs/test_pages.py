@@ -1,0 +1,18 @@
+"""The examples of pages run as they stand, each page in an empty folder and a process of its own."""
+
+import pathlib
+
+import pytest
+
+from .blocks import processes, run
+
+DOCS = pathlib.Path(__file__).parents[3] / "docs"
+PAGES = [DOCS / "libraries.md", *sorted((DOCS / "howto").glob("*.md"))]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_the_examples_run_as_they_stand(page, tmp_path):
+    (blocks,) = processes(page.read_text(encoding="utf-8"))
+    assert blocks
+    assert all(printed for code, printed in blocks if "print(" in code and "def process" not in code)
+    run(blocks, tmp_path)
