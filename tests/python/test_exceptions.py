@@ -25,6 +25,7 @@ BUILTINS = {
     "DeltaError": Exception,
     "DeltaProtocolError": NotImplementedError,
     "InternalError": RuntimeError,
+    "MissingLibraryError": ModuleNotFoundError,
     "InvalidArgumentError": ValueError,
     "MetadataChangedError": exceptions.CommitFailedError,
     "ProtocolChangedError": exceptions.CommitFailedError,

@@ -7,6 +7,7 @@ import pytest
 from .blocks import processes, run
 
 DOCS = pathlib.Path(__file__).parents[3] / "docs"
+pytestmark = pytest.mark.slow
 PAGES = [DOCS / "libraries.md", *sorted((DOCS / "howto").glob("*.md"))]
 
 
