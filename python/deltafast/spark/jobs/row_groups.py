@@ -65,5 +65,7 @@ def copy_row_groups(
     frame = session.frame(pa.table(columns, [part, _TASK, _ORDER, _SOURCE])).repartition(len(keys), _TASK)
     # One file of a task is open at a time.
     writer = frame.sortWithinPartitions(part, _ORDER).select(part, _SOURCE).write.format(name).mode("append")
-    options = {"root": place.hadoop, "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false"}
+    # The session may limit the rows of a file, which are files here.
+    options = {"root": place.hadoop, "maxRecordsPerFile": "0"}
+    options["mapreduce.fileoutputcommitter.marksuccessfuljobs"] = "false"
     writer.options(**options).partitionBy(part).save(f"{place.hadoop}/{folder}")
