@@ -58,9 +58,9 @@ def deadly(module):
         def run_folder(self, *_):
             die()
 
-    def dying(session, frame, place, plan, replace_where, given, *rest):
+    def dying(session, frame, place, plan, replace_where, given, *rest, **options):
         plan = Plan(plan) if int(given["txnversion"]) == 1 else plan
-        return by_executors(session, frame, place, plan, replace_where, given, *rest)
+        return by_executors(session, frame, place, plan, replace_where, given, *rest, **options)
 
     module._by_executors = dying
 
