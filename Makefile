@@ -121,7 +121,8 @@ $(VENV)/.made:
 	$(INSTALL) "pip>=25.1" "maturin>=1.9,<2"
 	touch $@
 
-# The build also installs the libraries with which the demo and most tests exchange rows. One of the two profiles is installed at a time.
+# The build also installs the libraries with which the demo and most tests exchange rows. One of the two profiles is
+# installed at a time.
 $(VENV)/.built: $(VENV)/.made $(RUST) pyproject.toml
 	@echo "Building the core for daily work; from nothing that takes a few minutes."
 	VIRTUAL_ENV=$(abspath $(VENV)) PATH="$(abspath $(VENV))/bin:$$PATH" maturin develop --uv --extras duckdb,pandas,polars,pyarrow > $(VENV)/build.log 2>&1 || \

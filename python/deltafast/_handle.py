@@ -138,8 +138,9 @@ class TableHandle:
             options=core_open_options(self.time_zone, options["max_table_version"], options["allow_external_paths"]),
             committer=options["committer"],
         )
-        if debug_logger() is not None:
-            log_open(self.table_uri, self.version(), (perf_counter() - started) * 1000)
+        logger = debug_logger()
+        if logger is not None:
+            log_open(logger, self.table_uri, self.version(), (perf_counter() - started) * 1000)
 
     def __repr__(self) -> str:
         return f"DeltaTable({self.table_uri!r}, version={self.version()})"

@@ -46,12 +46,10 @@ def log_commit(
         logger.info(message, operation, version, url, commit_ms, tries, facts or "no metrics", extra=extra)
 
 
-def log_open(url: str, version: int, open_ms: float) -> None:
+def log_open(logger: Logger, url: str, version: int, open_ms: float) -> None:
     """Log the opening of a table."""
-    logger = _logger("DEBUG")
-    if logger is not None:
-        extra = {"table": url, "version": version, "open_ms": open_ms}
-        logger.debug("opened version %d of %s in %.1f ms", version, url, open_ms, extra=extra)
+    extra = {"table": url, "version": version, "open_ms": open_ms}
+    logger.debug("opened version %d of %s in %.1f ms", version, url, open_ms, extra=extra)
 
 
 def log_scan(logger: Logger, url: str, version: int, plan: ScanPlan) -> None:

@@ -132,10 +132,7 @@ def write_deltalake(
         "encoding": encoding(writer_properties, zone, target_file_size),
         "commit_options": commit_options(commit_properties, post_commithook_properties),
     }
-    with counted(progress, "rows") as counter:
-        if counter is not None:
-            counter.expect(_rows_of(data))
-        run_write(table_or_uri, data, options, predicate, zone, storage_options, store, committer)
+    run_write(table_or_uri, data, options, predicate, zone, storage_options, store, committer, progress)
 
 
 def append_rows(
@@ -157,10 +154,7 @@ def append_rows(
         "encoding": encoding(writer_properties, zone, target_file_size),
         "commit_options": commit_options(commit_properties, post_commithook_properties),
     }
-    with counted(progress, "rows") as counter:
-        if counter is not None:
-            counter.expect(_rows_of(data))
-        metrics = run_write(table, data, options, None, zone, None, None, None)
+    metrics = run_write(table, data, options, None, zone, None, None, None, progress)
     names = {"num_added_files": "numFiles", "num_added_rows": "numOutputRows", "num_added_bytes": "numOutputBytes"}
     return {name: int(metrics[key]) for name, key in names.items()}
 
@@ -214,6 +208,7 @@ def run_write(
     storage_options: Mapping[str, str] | None,
     store: object | None,
     committer: Committer | None,
+    progress: Progress = False,
 ) -> dict[str, str]:
     """Plan the write, bind its expressions and run it; the options are those of the core.
 
@@ -228,19 +223,22 @@ def run_write(
     else:
         table = None
         uri, snapshot = address(table_or_uri), None
-    write = _core.TableWrite.plan(
-        uri,
-        options,
-        data=as_stream(data),
-        snapshot=snapshot,
-        storage_options=text_options(storage_options),
-        store=adapted_store(store, uri),
-        open_options=core_open_options(zone, None, False),
-        committer=committer,
-    )
-    if write is None:
-        return {}
-    done = write.run(bind_constraints(write.constraints, write.schema, predicate, zone=zone))
+    with counted(progress, "rows") as counter:
+        if counter is not None:
+            counter.expect(_rows_of(data))
+        write = _core.TableWrite.plan(
+            uri,
+            options,
+            data=as_stream(data),
+            snapshot=snapshot,
+            storage_options=text_options(storage_options),
+            store=adapted_store(store, uri),
+            open_options=core_open_options(zone, None, False),
+            committer=committer,
+        )
+        if write is None:
+            return {}
+        done = write.run(bind_constraints(write.constraints, write.schema, predicate, zone=zone))
     if table is not None:
         table.move(done.snapshot)
     return done.metrics

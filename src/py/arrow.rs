@@ -287,8 +287,14 @@ impl ArrowStream {
         let place = self.schema.index_of(column).map_err(lacking)?;
         let mut values = Vec::new();
         while let Some(next) = self.__next__(py)? {
-            let texts = cast(next.batch.column(place), &DataType::Utf8).map_err(lacking)?;
-            values.extend(texts.as_string::<i32>().iter().flatten().map(str::to_owned));
+            let strings = cast(next.batch.column(place), &DataType::Utf8).map_err(lacking)?;
+            values.extend(
+                strings
+                    .as_string::<i32>()
+                    .iter()
+                    .flatten()
+                    .map(str::to_owned),
+            );
         }
         Ok(values)
     }

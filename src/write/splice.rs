@@ -41,10 +41,15 @@ impl WriteRequest {
         files: Vec<Add>,
         stores: &TableStores,
     ) -> Result<(Vec<SplicedFile>, Vec<Add>)> {
-        let (large, mut others): (Vec<Add>, Vec<Add>) =
-            files.into_iter().partition(|add| bytes_of(add) >= LARGE);
-        let (mut out, plan) = (Vec::new(), SplicePlan::of(self)?);
-        for (add, splice) in plan.splices(self, large, stores)? {
+        let (large, mut others): (Vec<Add>, Vec<Add>) = files
+            .into_iter()
+            .partition(|add| self.copies_rows() && has_all_rows(add) && bytes_of(add) >= LARGE);
+        if large.is_empty() {
+            return Ok((Vec::new(), others));
+        }
+        let mut out = Vec::new();
+        let splices = SplicePlan::of(self)?.splices(self, &large, stores)?;
+        for (add, splice) in large.into_iter().zip(splices) {
             match splice {
                 Some(splice) if bytes_of(&add) / splice.source.num_groups() as u64 >= LARGE => {
                     out.push(splice);
@@ -55,48 +60,71 @@ impl WriteRequest {
         Ok((out, others))
     }
 
-    /// The number of rows and the statistics, as in the log, of the file that the row groups of all
-    /// of these files make; `None` if they cannot be copied, or are too small.
+    /// The bins whose row groups can be copied into one file each, by number: the number of rows
+    /// and the statistics, as in the log, of that file. A bin may have some small files.
     ///
     /// # Errors
     /// Errors of reading footers.
-    pub fn spliced_statistics(
+    pub fn spliceable_bins(
         &self,
-        files: Vec<Add>,
+        bins: &[Vec<Add>],
         stores: &TableStores,
-    ) -> Result<Option<(u64, String)>> {
-        let (bytes, count) = (files.iter().map(bytes_of).sum::<u64>(), files.len() as u64);
+    ) -> Result<BTreeMap<usize, (u64, String)>> {
         // A file has at least one row group.
-        if count == 0 || bytes / count < LARGE {
-            return Ok(None);
+        let candidate = |bin: &&Vec<Add>| {
+            let bytes = bin.iter().map(bytes_of).sum::<u64>();
+            bin.iter().all(has_all_rows) && bytes >= LARGE.saturating_mul(bin.len() as u64)
+        };
+        let mut out = BTreeMap::new();
+        if !self.copies_rows() || !bins.iter().any(|bin| candidate(&bin)) {
+            return Ok(out);
         }
         let plan = SplicePlan::of(self)?;
-        let (mut groups, mut all) = (0, None::<FileStatistics>);
-        for (_, splice) in plan.splices(self, files, stores)? {
-            let Some(splice) = splice else {
-                return Ok(None);
-            };
-            groups += splice.source.num_groups() as u64;
-            let rows = splice.source.num_rows();
-            match &mut all {
-                None => all = Some((rows, splice.statistics)),
-                Some((sum, merged)) => {
-                    *sum += rows;
-                    for (merged, more) in merged.iter_mut().zip(splice.statistics) {
-                        merged.merge(more);
-                    }
-                }
+        for (n, bin) in bins.iter().enumerate().filter(|(_, bin)| candidate(bin)) {
+            let splices = plan.splices(self, bin, stores)?;
+            let splices: Option<Vec<SplicedFile>> = splices.into_iter().collect();
+            if let Some((rows, statistics)) = splices.and_then(joined_statistics) {
+                out.insert(n, (rows, plan.stats.json(rows, &statistics)));
             }
         }
-        Ok(all
-            .filter(|_| bytes / groups.max(1) >= LARGE)
-            .map(|(rows, statistics)| (rows, plan.stats.json(rows, &statistics))))
+        Ok(out)
     }
+
+    /// Whether rows are written without settings or rules that copied rows would not follow.
+    fn copies_rows(&self) -> bool {
+        self.writer_properties == WriterProperties::default()
+            && self.hidden.is_empty()
+            && self.rules.is_empty()
+            && !self.change_data
+    }
+}
+
+/// The number of rows and the statistics of all files; `None` if their row groups are small.
+fn joined_statistics(splices: Vec<SplicedFile>) -> Option<FileStatistics> {
+    let groups: u64 = splices
+        .iter()
+        .map(|one| one.source.num_groups() as u64)
+        .sum();
+    let bytes: u64 = splices.iter().map(|one| one.source.bytes()).sum();
+    let rows = splices.iter().map(|one| one.source.num_rows()).sum();
+    let statistics = splices.into_iter().map(|one| one.statistics);
+    let joined = statistics.reduce(|mut all, more| {
+        for (all, more) in all.iter_mut().zip(more) {
+            all.merge(more);
+        }
+        all
+    })?;
+    (bytes >= LARGE.saturating_mul(groups)).then_some((rows, joined))
 }
 
 /// The size of a file in bytes.
 fn bytes_of(add: &Add) -> u64 {
     u64::try_from(add.size).unwrap_or(0)
+}
+
+/// Whether no row of a file is deleted.
+fn has_all_rows(add: &Add) -> bool {
+    add.deletion_vector.is_none()
 }
 
 /// What a file must equal to be copied.
@@ -107,8 +135,6 @@ struct SplicePlan {
     codec: Option<ParquetCompression>,
     /// The names of the partition columns.
     names: Vec<String>,
-    /// Whether rows are written without settings or rules that copied rows would not follow.
-    copies: bool,
 }
 
 impl SplicePlan {
@@ -123,55 +149,46 @@ impl SplicePlan {
                 .map(|name| ParquetCompression::parse(name))
                 .transpose()?,
             names: plan.partition_names(request.mapping),
-            copies: request.writer_properties == WriterProperties::default()
-                && request.hidden.is_empty()
-                && request.rules.is_empty()
-                && !request.change_data,
         })
     }
 
-    /// Each file with its source, or with none if its row groups cannot be copied.
+    /// The sources of the files; `None` for one whose row groups cannot be copied.
     fn splices(
         &self,
         request: &WriteRequest,
-        files: Vec<Add>,
+        files: &[Add],
         stores: &TableStores,
-    ) -> Result<Vec<(Add, Option<SplicedFile>)>> {
-        let texts: Vec<_> = files.iter().map(|add| add.stats.as_deref()).collect();
-        let facts = self.stats.parse_statistics(&texts)?;
-        let mut objects = Vec::new();
-        for (add, facts) in files.iter().zip(&facts) {
-            let candidate = self.copies && add.deletion_vector.is_none() && facts.is_some();
-            objects.push(if candidate {
-                Some(stores.file(&canonical(&add.path)?, u64::try_from(add.size).ok())?)
-            } else {
-                None
-            });
-        }
-        let cancel = request.cancel.clone();
-        let sources = map_all(objects, move |object: Option<StoreObject>| {
-            cancel.check()?;
-            object.as_ref().map(SpliceSource::open).transpose()
-        })?;
-        let splice = |((add, facts), source): ((Add, Option<FileStatistics>), _)| {
-            let splice = self.splice(&add, facts, source);
-            (add, splice)
+    ) -> Result<Vec<Option<SplicedFile>>> {
+        let statistics: Vec<_> = files.iter().map(|add| add.stats.as_deref()).collect();
+        let statistics = self.stats.parse_statistics(&statistics)?;
+        let object = |(add, known): (&Add, &Option<FileStatistics>)| {
+            known.as_ref().map(|_| {
+                let path = canonical(&add.path)?;
+                stores.file(&path, u64::try_from(add.size).ok())
+            })
         };
-        Ok(files
-            .into_iter()
-            .zip(facts)
-            .zip(sources)
-            .map(splice)
+        let objects = files.iter().zip(&statistics).map(object);
+        let objects: Vec<Option<Result<StoreObject>>> = objects.collect();
+        let cancel = request.cancel.clone();
+        let sources = map_all(objects, move |object: Option<Result<StoreObject>>| {
+            cancel.check()?;
+            object
+                .map(|object| SpliceSource::open(&object?))
+                .transpose()
+        })?;
+        let found = files.iter().zip(statistics).zip(sources);
+        Ok(found
+            .map(|((add, known), source)| self.splice(add, known, source))
             .collect())
     }
 
     fn splice(
         &self,
         add: &Add,
-        facts: Option<FileStatistics>,
+        known: Option<FileStatistics>,
         source: Option<SpliceSource>,
     ) -> Option<SplicedFile> {
-        let ((rows, statistics), source) = facts.zip(source)?;
+        let ((rows, statistics), source) = known.zip(source)?;
         let fits = self.format.can_splice(&source)
             && source.num_groups() > 0
             && source.num_rows() == rows

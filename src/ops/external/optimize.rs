@@ -143,7 +143,7 @@ impl ExternalOptimizeJob {
     }
 
     /// The numbers of the bins whose new file must be a copy of the row groups of their files, in
-    /// this order; without this call there are none.
+    /// this order. An engine that does not call this copies no row groups.
     ///
     /// Cost: a footer for each file of the bins.
     ///
@@ -157,12 +157,7 @@ impl ExternalOptimizeJob {
             return Ok(Vec::new());
         }
         let request = target.write_request(WriteRules::default(), cancel)?;
-        for (n, bin) in self.plan.bins.iter().enumerate() {
-            let stores = self.snapshot.stores();
-            if let Some(found) = request.spliced_statistics(bin.clone(), stores)? {
-                self.copies.insert(n, found);
-            }
-        }
+        self.copies = request.spliceable_bins(&self.plan.bins, self.snapshot.stores())?;
         Ok(self.copies.keys().copied().collect())
     }
 

@@ -62,6 +62,12 @@ impl SpliceSource {
         self.footer.num_rows()
     }
 
+    /// The size of the file in bytes.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.footer.size
+    }
+
     fn groups(&self) -> &[RowGroupMetaData] {
         self.footer.metadata.row_groups()
     }

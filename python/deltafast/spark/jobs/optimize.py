@@ -121,12 +121,12 @@ class _Copy:
         """Write the new files."""
         bins = bins_of(self._requirements)
         is_packed = not self._requirements["columns"]
-        copied = self._job.bins_to_copy() if self._format and is_packed else []
+        copied = set(self._job.bins_to_copy()) if self._format and is_packed else set[int]()
         if copied and self._format:
-            chosen = [bins[number] for number in copied]
+            chosen = [bins[number] for number in sorted(copied)]
             sources = [(each.first, each.files) for each in chosen]
             folders.copy_row_groups(self._format, self._part, sources, [each.size for each in chosen])
-        rest = [each for number, each in enumerate(bins) if number not in set(copied)]
+        rest = [each for number, each in enumerate(bins) if number not in copied]
         if rest:
             cores = self._rows.session.spark.sparkContext.defaultParallelism if self._format else 1
             self._write_rows(folders, Ranges(rest, cores, is_packed=is_packed))

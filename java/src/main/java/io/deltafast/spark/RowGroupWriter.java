@@ -87,7 +87,7 @@ final class RowGroupWriter extends OutputWriter {
   private void copyFolder(Path folder) throws IOException {
     FileSystem files = folder.getFileSystem(configuration);
     if (!files.exists(folder)) {
-      // Fails if there are no other folders beside it, either.
+      // Fails if the folder that contains it does not exist.
       files.getFileStatus(folder.getParent());
       return;
     }
