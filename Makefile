@@ -152,6 +152,7 @@ $(VENV)/.core: $(VENV)/.made pyproject.toml
 $(VENV)/.test: $(VENV)/.core $(VENV)/.java pyproject.toml | $(JAR)
 	rm -rf $(VENV)/spark-4.3
 	$(INSTALL) --target $(VENV)/spark-4.3 --group spark43
+	$(PY) tests/quick.py $(VENV)/lib/python3*/site-packages/pyspark
 	touch $@
 
 $(VENV)/.dev: $(VENV)/.core pyproject.toml

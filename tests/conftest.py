@@ -72,5 +72,6 @@ def reference() -> Iterator[Reference]:
     """Give the running reference."""
     from oracle import reference
 
+    quick.remember_java_names()
     with reference.running() as running:
         yield running

@@ -8,19 +8,21 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+import quick
+
 from . import child_session
+from .helpers import usual_and_proof
 
 if TYPE_CHECKING:
     import pathlib
 
     from oracle.reference import Reference
 
-pytest.register_assert_rewrite("spark.helpers")
-
 
 def pytest_configure(config: pytest.Config) -> None:
     """Register what runs tests in child processes."""
     child_session.register(config)
+    quick.remember_java_names()
 
 
 @pytest.fixture(scope="session")
@@ -30,7 +32,7 @@ def spark(reference: Reference):
     return reference._spark
 
 
-@pytest.fixture(params=["index", "many", "join", "paths", "arrow"])
+@pytest.fixture(params=usual_and_proof(["index", "join", "arrow"], ["many", "paths"]))
 def way(request: pytest.FixtureRequest, spark, monkeypatch: pytest.MonkeyPatch):
     """Give each way of reading; that over a list of files as it is for very many, too, and with Spark's own reader."""
     if request.param == "many":

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-def usual_and_proof(usual: list[str], proof: list[str]) -> list[Any]:
+def usual_and_proof(usual: list[Any], proof: list[Any]) -> list[Any]:
     """Values of a parameter; tests with those of `proof` belong to the proof tier."""
     return [*usual, *(pytest.param(value, marks=pytest.mark.proof) for value in proof)]
 

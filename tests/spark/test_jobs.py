@@ -41,7 +41,7 @@ LAYOUTS = {
 }
 #: Those on which every command is compared.
 COMPARED = usual_and_proof(
-    ["vectors and partitions", "tracked and vectors"], ["plain", "names", "ids and vectors", "tracked"]
+    ["tracked and vectors"], ["vectors and partitions", "plain", "names", "ids and vectors", "tracked"]
 )
 
 

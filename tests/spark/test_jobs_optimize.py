@@ -316,7 +316,7 @@ def bounds(folder: str) -> list[str]:
     ).to_pylist()))  # fmt: skip
 
 
-@pytest.mark.parametrize("by", [[], ["p"]], ids=["one file", "partitions"])
+@pytest.mark.parametrize("by", usual_and_proof([[]], [["p"]]), ids=["one file", "partitions"])
 def test_row_groups_are_copied_where_they_are_large(reference, spark, tmp_path, by):
     folder = str(tmp_path / "t")
     for n in range(4):

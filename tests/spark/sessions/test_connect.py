@@ -385,6 +385,7 @@ def test_write_to(spark, enabled, folder):
         assert spark.sql(f"SELECT * FROM {name}").columns == ["id"]
 
 
+@pytest.mark.proof
 def test_streams_of_programs_for_delta_spark(spark, enabled, folder):
     spark.range(6).selectExpr("id", "id % 2 p").write.format("delta").saveAsTable("followed")
     wanted = [(number, number % 2) for number in range(6)]
