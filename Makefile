@@ -149,7 +149,7 @@ $(VENV)/.core: $(VENV)/.made pyproject.toml
 	$(INSTALL) --group test
 	touch $@
 
-$(VENV)/.test: $(VENV)/.core $(VENV)/.java pyproject.toml | $(JAR)
+$(VENV)/.test: $(VENV)/.core $(VENV)/.java pyproject.toml tests/quick.py | $(JAR)
 	rm -rf $(VENV)/spark-4.3
 	$(INSTALL) --target $(VENV)/spark-4.3 --group spark43
 	$(PY) tests/quick.py $(VENV)/lib/python3*/site-packages/pyspark
