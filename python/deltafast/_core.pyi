@@ -42,6 +42,7 @@ from deltafast._core_types import (
     RepairResult,
     RestoreOptions,
     RestoreResult,
+    ScanExplanation,
     ScanPlan,
     SetTransaction,
     SourceStatistics,
@@ -317,6 +318,10 @@ class Snapshot:
     ) -> tuple[int, int] | None:
         """Return the versions that `cdf` would read, both ends included, after the same checks."""
     def plan(self, predicate: BoundTree | None = None) -> ScanPlan: ...
+    def explain(
+        self, predicate: BoundTree | None = None, columns: list[str] | None = None, row_groups: bool = True
+    ) -> ScanExplanation:
+        """Return how many files and row groups a scan reads; with `row_groups`, the files' footers are read."""
 
 @final
 class CommitResult(Generic[_Metrics_co]):

@@ -710,6 +710,57 @@ class ScanPlan(TypedDict):
     """Number of files that remain."""
 
 
+class RowGroupPlan(TypedDict):
+    """Row groups of data files, and what excludes them from a scan."""
+
+    row_groups: int
+    """Number of row groups."""
+    excluded_by_deletion_vector: int
+    """Number of row groups of which deletion vectors delete all rows."""
+    excluded_by_statistics: int
+    """Number of row groups that their statistics exclude."""
+    excluded_by_bloom_filter: int
+    """Number of further row groups that their bloom filters exclude."""
+    excluded_by_page_index: int
+    """Number of further row groups of which the page index excludes all pages."""
+    row_groups_read: int
+    """Number of row groups that are read, or some of their pages."""
+    rows: int
+    """Number of stored rows."""
+    rows_read: int
+    """Number of rows in the pages that are read."""
+    bytes: int
+    """Compressed bytes of the columns that the scan needs."""
+    bytes_read: int
+    """Bytes of these in the pages that are read."""
+
+
+class ColumnOverlap(TypedDict):
+    """Overlap of the files' bounds in one column."""
+
+    column: list[str]
+    """Path of the column."""
+    files_with_bounds: int
+    """Number of files that have bounds."""
+    overlapping_files: float
+    """Number of files whose bounds overlap those of a file, itself included, on average; 1 is ideal."""
+
+
+class ScanExplanation(TypedDict):
+    """The files and row groups that a scan reads."""
+
+    plan: ScanPlan
+    """Number of files, by what excludes them."""
+    bytes_total: int
+    """Bytes of all live files."""
+    bytes: int
+    """Bytes of the files that remain."""
+    row_groups: RowGroupPlan | None
+    """Row groups of the files that remain; None if their footers were not read."""
+    overlaps: list[ColumnOverlap]
+    """Overlap of all live files in the columns of the predicate that have bounds."""
+
+
 class SourceStatistics(TypedDict):
     """Statistics of a source."""
 

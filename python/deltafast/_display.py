@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-__all__ = ["DetailDict", "HistoryList", "schema_html", "size_text", "summary_html"]
+__all__ = ["DetailDict", "HistoryList", "pairs_html", "schema_html", "size_text", "summary_html", "table_html"]
 
 #: Rows of a history, and fields of a schema, that are shown.
 _ROWS = 50
@@ -39,7 +39,7 @@ def summary_html(
 def schema_html(fields: Sequence[Any]) -> str:
     """Return the HTML of a schema's fields, with those of structs below them."""
     rows = list(_fields(fields, ""))
-    return _grid("Schema", ("column", "type", "nullable", "comment"), rows)
+    return table_html("Schema", ("column", "type", "nullable", "comment"), rows)
 
 
 def history_html(commits: Sequence[dict[str, Any]]) -> str:
@@ -54,12 +54,12 @@ def history_html(commits: Sequence[dict[str, Any]]) -> str:
         )
         for commit in commits[: _ROWS + 1]
     ]
-    return _grid("History", ("version", "time", "operation", "parameters", "metrics"), rows, len(commits))
+    return table_html("History", ("version", "time", "operation", "parameters", "metrics"), rows, len(commits))
 
 
 def pairs_html(title: str, facts: Mapping[str, object]) -> str:
     """Return the HTML of names and values."""
-    return _grid(title, (), [(name, _value(value)) for name, value in facts.items()])
+    return table_html(title, (), [(name, _value(value)) for name, value in facts.items()])
 
 
 def size_text(count: float) -> str:
@@ -121,7 +121,7 @@ def _time(timestamp: object) -> str:
     return f"{datetime.fromtimestamp(timestamp / 1000, UTC):%Y-%m-%d %H:%M:%S}"
 
 
-def _grid(title: str, head: Sequence[str], rows: Sequence[Sequence[object]], count: int | None = None) -> str:
+def table_html(title: str, head: Sequence[str], rows: Sequence[Sequence[object]], count: int | None = None) -> str:
     """Return an HTML table of at most `_ROWS` rows; `count` is the number of all rows."""
     parts = ["<table>"]
     if title:

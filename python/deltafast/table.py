@@ -64,6 +64,7 @@ if TYPE_CHECKING:
     from deltafast._ops.change_stream import ChangeBatch
     from deltafast._ops.merge import TableMerger
     from deltafast._ops.optimize import TableOptimizer
+    from deltafast._ops.scan_explanation import ScanExplanation
     from deltafast._util.arrow import Data
     from deltafast._util.filters import FilterType, Predicate
     from deltafast._util.writer_properties import WriterProperties
@@ -545,6 +546,36 @@ class DeltaTable(HandleOwner):
     def plan(self, predicate: Predicate | None = None) -> ScanPlan:
         """Return how much a scan would read: files in total, after partition pruning and after data skipping."""
         return self._handle.snapshot.plan(self._handle.bind(predicate))
+
+    def explain(
+        self, predicate: Predicate | None = None, columns: Sequence[str] | None = None, *, row_groups: bool = True
+    ) -> ScanExplanation:
+        """Return which files and row groups a scan reads, and what excludes the others; no rows are read.
+
+        Files are excluded by partition values and by statistics of the log ("Per-file Statistics"), row groups by
+        statistics, bloom filters and the page index of their files. The result also has what each condition of a
+        conjunction excludes on its own, and advice on what would exclude more.
+
+        Args:
+            predicate: As for `scan`.
+            columns: The columns that the scan needs; all if None.
+            row_groups: Read the footers (and the indexes that the predicate needs) of the files that remain.
+
+        Returns:
+            The numbers as attributes; `print` shows them as text, a notebook as tables, `to_dict()` as JSON types.
+
+        Raises:
+            InvalidArgumentError: The predicate or a column is invalid.
+            DataFileNotFoundError: A file that remains is missing.
+
+        Example:
+            >>> print(table.explain("day = DATE'2024-01-31' AND id = 5"))      # doctest: +SKIP
+            >>> table.explain("id = 5").pruning                                # doctest: +SKIP
+            0.998
+        """
+        from deltafast._ops.scan_explanation import explain_scan
+
+        return explain_scan(self._handle, predicate, columns, row_groups=row_groups)
 
     # --- rows ------------------------------------------------------------------------------------
 

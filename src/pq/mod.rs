@@ -42,6 +42,7 @@ pub use decode::checkpoint_file::{
 pub use decode::column_mapping::ColumnMappingMode;
 pub use decode::data_file::{BATCH_ROWS, FileBatches, FileSpec, ROW_INDEX, read};
 pub use decode::inferred_schema::{FooterSchema, infer_schema, names_have_ids};
+pub use decode::row_group_plan::{RowGroupPlan, plan_row_groups};
 pub use encode::chunk_copy::SpliceSource;
 pub use encode::column_statistics::{ColumnStatistics, StatisticsLevel};
 pub use encode::file_encoder::{DataFileFormat, EncodedFile, FileEncoder, ParallelFileWriter};

@@ -21,7 +21,8 @@ use crate::log::TailCommit;
 use crate::protocol::action::{Metadata, Protocol, SetTransaction};
 use crate::protocol::schema::StringLayout;
 use crate::scan::{
-    self, ActionColumns, BatchStream, ChangeRequest, MetadataColumn, ScanPlan, ScanRequest,
+    self, ActionColumns, BatchStream, ChangeRequest, MetadataColumn, ScanExplanation, ScanPlan,
+    ScanRequest,
 };
 use crate::snapshot::Snapshot;
 use crate::store::Store;
@@ -532,6 +533,26 @@ impl PySnapshot {
     fn plan(&self, py: Python<'_>, predicate: Option<BoundTree>) -> PyResult<IntoPython<ScanPlan>> {
         self.run(py, move |core, cancel| {
             scan::plan(&core, bound(predicate).as_ref(), cancel)
+        })
+        .map(IntoPython)
+    }
+
+    #[pyo3(signature = (predicate=None, columns=None, row_groups=true))]
+    fn explain(
+        &self,
+        py: Python<'_>,
+        predicate: Option<BoundTree>,
+        columns: Option<Vec<String>>,
+        row_groups: bool,
+    ) -> PyResult<IntoPython<ScanExplanation>> {
+        self.run(py, move |core, cancel| {
+            let request = ScanRequest {
+                columns,
+                predicate: bound(predicate),
+                cancel: cancel.clone(),
+                ..ScanRequest::default()
+            };
+            scan::explain(&core, &request, row_groups)
         })
         .map(IntoPython)
     }

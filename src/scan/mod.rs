@@ -2,7 +2,8 @@
 //! changes.
 //!
 //! `actions` exports the file list, `plan` prunes it, `read` reads the rows of the remaining files,
-//! `changes` the change data feed, whose files `changed_files` finds; `commits` lists what single commits added, for followers.
+//! `changes` the change data feed, whose files `changed_files` finds; `commits` lists what single
+//! commits added, for followers; `explain` counts what a scan reads.
 
 mod actions;
 mod changed_files;
@@ -10,7 +11,9 @@ mod changes;
 mod columns;
 mod commits;
 mod deletion_vectors;
+mod explain;
 mod file_matcher;
+mod overlap;
 mod plan;
 mod read;
 
@@ -19,7 +22,9 @@ pub use changes::{ChangeRequest, change_files, change_range, changes};
 pub use columns::{LeafColumns, leaves};
 pub use commits::{CommitFileChanges, CommitRange};
 pub use deletion_vectors::{checked, deletion_bitmaps, deletion_vectors, ids_agree, uri};
+pub use explain::{ScanExplanation, explain};
 pub use file_matcher::FileMatcher;
+pub use overlap::ColumnOverlap;
 pub use plan::{PlanBatch, ScanPlan, plan};
 pub use read::{
     MetadataColumn, PositionSelection, ScanRequest, at_positions, count, scan, vector_file,

@@ -471,19 +471,14 @@ impl ScanContext {
         }
     }
 
-    /// The rows of one file.
-    pub(super) fn file(
-        self: &Arc<Self>,
-        task: &FileTask,
-    ) -> Result<impl Iterator<Item = Result<RecordBatch>> + Send + use<>> {
+    /// The file of a task and what is read of it.
+    fn file_spec(&self, task: &FileTask, constants: &FileConstants) -> Result<FileSpec> {
         let files = &task.batch.files;
-        let path = files.path.value(task.row).to_owned();
-        let canonical = data_path::canonical(&path)?;
+        let canonical = data_path::canonical(&constants.path)?;
         let size = (files.size.is_valid(task.row))
             .then(|| u64::try_from(files.size.value(task.row)).unwrap_or(0))
             .filter(|size| *size > 0);
         let file = self.snapshot.stores().file(&canonical, size)?;
-        let constants = FileConstants::new(self, task)?;
         let names = &self.snapshot.metadata().partition_columns;
         let filter_constants = self
             .filter_partition
@@ -495,7 +490,7 @@ impl ScanContext {
                 ))
             })
             .collect();
-        let spec = FileSpec {
+        Ok(FileSpec {
             file,
             columns: self.read.clone(),
             mapping: match self.snapshot.mapping() {
@@ -514,14 +509,30 @@ impl ScanContext {
             filter_rows: self.filter_rows,
             filter_columns: self.filter_columns.clone(),
             constants: filter_constants,
-        };
+        })
+    }
+
+    /// The row groups of one file that are read, all of its byte range.
+    pub(super) fn row_groups(&self, task: &FileTask) -> Result<pq::RowGroupPlan> {
+        let constants = FileConstants::new(self, task)?;
+        let spec = self.file_spec(task, &constants)?;
+        pq::plan_row_groups(&spec, &self.footers)
+            .map_err(|e| missing_file(e, &constants.path, self.snapshot.version()))
+    }
+
+    /// The rows of one file.
+    pub(super) fn file(
+        self: &Arc<Self>,
+        task: &FileTask,
+    ) -> Result<impl Iterator<Item = Result<RecordBatch>> + Send + use<>> {
+        let constants = FileConstants::new(self, task)?;
         let version = self.snapshot.version();
-        let batches = pq::read(spec, &self.footers);
+        let batches = pq::read(self.file_spec(task, &constants)?, &self.footers);
         let this = Arc::clone(self);
         Ok(batches
             .map(move |batch| {
                 this.shape(
-                    &batch.map_err(|e| missing_file(e, &path, version))?,
+                    &batch.map_err(|e| missing_file(e, &constants.path, version))?,
                     &constants,
                 )
             })
@@ -820,7 +831,7 @@ const PIECE: u64 = 64 << 20;
 const MOST_PIECES: u64 = 256;
 
 /// The files of a plan, large ones in pieces.
-fn tasks(plan: &ScanPlan, request: &ScanRequest) -> Vec<FileTask> {
+pub(super) fn tasks(plan: &ScanPlan, request: &ScanRequest) -> Vec<FileTask> {
     let only: Option<HashMap<&str, usize>> = request.files.as_ref().map(|only| {
         only.iter()
             .enumerate()

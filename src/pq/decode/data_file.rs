@@ -190,7 +190,7 @@ impl Iterator for FileBatches {
 }
 
 /// A missing object is a missing data file here.
-fn missing_data_file(error: Error) -> Error {
+pub(super) fn missing_data_file(error: Error) -> Error {
     match error {
         Error::NotFound {
             kind: NotFoundKind::Object,
@@ -206,12 +206,12 @@ fn missing_data_file(error: Error) -> Error {
 }
 
 /// A row group to read.
-struct SelectedRowGroup {
-    index: usize,
+pub(super) struct SelectedRowGroup {
+    pub(super) index: usize,
     first_row: u64,
     rows: u64,
     /// The rows that may match, within the group.
-    ranges: Vec<Range<u64>>,
+    pub(super) ranges: Vec<Range<u64>>,
     /// The locations of the pages, if only some are wanted.
     pages: Option<SelectedPageLocations>,
 }
@@ -225,25 +225,34 @@ impl SelectedRowGroup {
             .collect()
     }
 
-    fn page_selection(&self) -> Option<(&[Range<u64>], &SelectedPageLocations)> {
+    pub(super) fn page_selection(&self) -> Option<(&[Range<u64>], &SelectedPageLocations)> {
         self.pages
             .as_ref()
             .map(|pages| (self.ranges.as_slice(), pages))
     }
 }
 
+/// The numbers of row groups that a filter excludes.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct ExcludedRowGroups {
+    pub(super) by_statistics: u64,
+    pub(super) by_bloom_filters: u64,
+    pub(super) by_page_index: u64,
+}
+
 /// A file that is being read.
-struct OpenDataFile {
-    footer: Arc<ParquetFooter>,
+pub(super) struct OpenDataFile {
+    pub(super) footer: Arc<ParquetFooter>,
     file_tail: Option<FileTail>,
     legacy: CalendarRebase,
     /// The columns to return, followed by those that only the filter reads.
-    all_columns: ProjectedColumns,
+    pub(super) all_columns: ProjectedColumns,
     /// The columns to return.
     output: Option<ProjectedColumns>,
     /// The filter's columns, if they are to be decoded first.
     filter_projection: Option<ProjectedColumns>,
-    groups: VecDeque<SelectedRowGroup>,
+    pub(super) groups: VecDeque<SelectedRowGroup>,
+    pub(super) excluded: ExcludedRowGroups,
     /// The next row group, being fetched.
     prefetched: Option<(SelectedRowGroup, RowGroupFetch)>,
     current: Option<RowGroupInDecode>,
@@ -272,7 +281,7 @@ enum RowGroupSource {
 }
 
 impl OpenDataFile {
-    fn new(spec: &FileSpec, footers: &FooterCache) -> Result<Self> {
+    pub(super) fn new(spec: &FileSpec, footers: &FooterCache) -> Result<Self> {
         let (footer, end) = footers.get(&spec.file)?;
         let limit = ROWS.1.saturating_mul(footer.size).saturating_add(ROWS.0);
         if footer.num_rows() > limit {
@@ -322,6 +331,7 @@ impl OpenDataFile {
         let mut full = resolve(&wanted().collect::<Vec<_>>())?;
         let (mut output, mut probe) = (None, None);
         let mut groups = select_row_groups(spec, &footer)?;
+        let mut excluded = ExcludedRowGroups::default();
         if let Some(filter) = &spec.filter {
             let names = filter.column_names();
             let fields: Vec<&StructField> = spec
@@ -348,7 +358,7 @@ impl OpenDataFile {
             let selector =
                 RowGroupPruner::new(filter, &footer, &first, &fields, &spec.constants, &legacy);
             let leaves = &output.as_ref().unwrap_or(&full).projection.leaves;
-            prune_row_groups(spec, &selector, end.as_ref(), leaves, &mut groups)?;
+            excluded = prune_row_groups(spec, &selector, end.as_ref(), leaves, &mut groups)?;
             if spec.filter_rows
                 && prefers_late_decoding(&footer, &first.projection.leaves, leaves, &groups)
             {
@@ -364,6 +374,7 @@ impl OpenDataFile {
             output,
             filter_projection: probe,
             groups,
+            excluded,
             prefetched: None,
             current: None,
             ready: VecDeque::new(),
@@ -887,18 +898,21 @@ fn prune_row_groups(
     end: Option<&FileTail>,
     leaves: &[usize],
     groups: &mut VecDeque<SelectedRowGroup>,
-) -> Result<()> {
+) -> Result<ExcludedRowGroups> {
     let indexes = |groups: &VecDeque<SelectedRowGroup>| {
         groups.iter().map(|chosen| chosen.index).collect::<Vec<_>>()
     };
     let retain = |groups: &mut VecDeque<SelectedRowGroup>, may: Vec<bool>| {
         let mut may = may.into_iter();
+        let before = groups.len();
         groups.retain(|_| may.next().unwrap_or(true));
+        (before - groups.len()) as u64
     };
     let may = selector.row_groups(&indexes(groups))?;
-    retain(groups, may);
+    let by_statistics = retain(groups, may);
     let may = selector.bloom_filters(&spec.file, end, &indexes(groups))?;
-    retain(groups, may);
+    let by_bloom_filters = retain(groups, may);
+    let before = groups.len();
     let pages = selector.select_pages(&spec.file, end, &indexes(groups), leaves)?;
     for (mut chosen, pages) in std::mem::take(groups).into_iter().zip(pages) {
         if let Some((ranges, pages)) = pages {
@@ -910,7 +924,11 @@ fn prune_row_groups(
         }
         groups.push_back(chosen);
     }
-    Ok(())
+    Ok(ExcludedRowGroups {
+        by_statistics,
+        by_bloom_filters,
+        by_page_index: (before - groups.len()) as u64,
+    })
 }
 
 /// Whether decoding `first` before the rest of `leaves` may pay.

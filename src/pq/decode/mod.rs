@@ -11,6 +11,7 @@ pub(super) mod flat_column;
 pub(super) mod inferred_schema;
 pub(super) mod projection;
 pub(super) mod rle;
+pub(super) mod row_group_plan;
 pub(super) mod row_selection;
 pub(super) mod to_table_types;
 pub(super) mod view_to_offset;

@@ -583,7 +583,7 @@ impl SelectedPageLocations {
     }
 
     /// The byte ranges of a leaf's dictionary and of its pages that hold some of `wanted`.
-    fn ranges(
+    pub fn ranges(
         &self,
         leaf: usize,
         chunk: &Range<u64>,
