@@ -138,9 +138,7 @@ class TableHandle:
             options=core_open_options(self.time_zone, options["max_table_version"], options["allow_external_paths"]),
             committer=options["committer"],
         )
-        logger = debug_logger()
-        if logger is not None:
-            log_open(logger, self.table_uri, self.version(), (perf_counter() - started) * 1000)
+        log_open(self.table_uri, self.version(), (perf_counter() - started) * 1000)
 
     def __repr__(self) -> str:
         return f"DeltaTable({self.table_uri!r}, version={self.version()})"

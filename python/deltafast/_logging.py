@@ -1,11 +1,14 @@
-"""Python's logging: the logger `deltafast` gets a line for each commit (INFO), open and scan (DEBUG).
+"""Observability: logger and tracer `deltafast` get each commit and open, the logger each scan, too.
 
-A program that has not imported `logging` cannot listen, so nothing is imported or formatted for it.
+The logger gets a line for each commit (INFO), open and scan (DEBUG), the tracer of OpenTelemetry a span for each commit
+and open. A program that has not imported `logging` or `opentelemetry.trace` cannot listen, so nothing is imported or
+formatted for it.
 """
 
 from __future__ import annotations
 
 import sys
+import time
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -30,6 +33,17 @@ def log_commit(
         commit_ms: Milliseconds of the commit and of the maintenance after it.
         metrics: The operation's metrics, as in the history.
     """
+    _record_span(
+        "deltafast.commit",
+        commit_ms,
+        {
+            "deltafast.table": url,
+            "deltafast.version": version,
+            "db.operation.name": operation,
+            "deltafast.attempts": attempts,
+            **{f"deltafast.metrics.{name}": str(value) for name, value in metrics.items()},
+        },
+    )
     logger = _logger("INFO")
     if logger is not None:
         facts = " ".join(f"{name}={value}" for name, value in metrics.items() if not isinstance(value, dict))
@@ -46,8 +60,12 @@ def log_commit(
         logger.info(message, operation, version, url, commit_ms, tries, facts or "no metrics", extra=extra)
 
 
-def log_open(logger: Logger, url: str, version: int, open_ms: float) -> None:
+def log_open(url: str, version: int, open_ms: float) -> None:
     """Log the opening of a table."""
+    _record_span("deltafast.open", open_ms, {"deltafast.table": url, "deltafast.version": version})
+    logger = debug_logger()
+    if logger is None:
+        return
     extra = {"table": url, "version": version, "open_ms": open_ms}
     logger.debug("opened version %d of %s in %.1f ms", version, url, open_ms, extra=extra)
 
@@ -72,3 +90,15 @@ def _logger(level: str) -> Logger | None:
         return None
     logger: Logger = logging.getLogger("deltafast")
     return logger if logger.isEnabledFor(getattr(logging, level)) else None
+
+
+def _record_span(name: str, elapsed_ms: float, attributes: Mapping[str, str | int]) -> None:
+    """Record what ended now as a span, a child of the current one."""
+    trace = sys.modules.get("opentelemetry.trace")
+    if trace is None:
+        return
+    end = time.time_ns()
+    span = trace.get_tracer("deltafast").start_span(
+        name, attributes=dict(attributes), start_time=end - round(elapsed_ms * 1e6)
+    )
+    span.end(end)
