@@ -21,6 +21,7 @@ __all__ = [
     "UsageError",
     "checkpoint",
     "doctor",
+    "explain",
     "files",
     "head",
     "history",
@@ -287,6 +288,31 @@ def doctor(table: str, storage: dict[str, str] | None, as_json: bool, deep: bool
     else:
         show.findings(found, table)
     return 1 if any(finding.level == "problem" for finding in found) else 0
+
+
+def explain(
+    table: str,
+    storage: dict[str, str] | None,
+    as_json: bool,
+    version: int | None,
+    where: str | None,
+    columns: str | None,
+    footers: bool,
+    min_pruning: float | None,
+) -> int:
+    """Show which files and row groups a condition excludes, by what, and what would exclude more."""
+    wanted = None if columns is None else columns.split(",")
+    found = _open(table, storage, version).explain(where, wanted, row_groups=footers)
+    if as_json:
+        show.machine(found.to_dict())
+    else:
+        show.line(str(found))
+    if min_pruning is None or 100 * found.pruning >= min_pruning:
+        return 0
+    show.problem(
+        "error", "red", f"the condition excludes {100 * found.pruning:.1f} % of the bytes, less than {min_pruning:g} %"
+    )
+    return 1
 
 
 def layout(

@@ -50,6 +50,18 @@ def _at_least(least: int) -> Callable[[str], int]:
     return number
 
 
+def _percent(text: str) -> float:
+    """Parse a number from 0 to 100."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value <= 100:  # noqa: PLR2004
+        message = f"{text!r} is not a number from 0 to 100"
+        raise argparse.ArgumentTypeError(message)
+    return value
+
+
 def parse(arguments: Sequence[str] | None) -> tuple[Callable[..., int | None], dict[str, Any]]:
     """Return the function of a command, and its arguments.
 
@@ -120,7 +132,18 @@ def _parser() -> argparse.ArgumentParser:
     command(commands.checkpoint)
     option = command(commands.doctor)
     option("--deep", action="store_true", help="Read all files, to find damaged files and lost changes.")
+    _add_layout_commands(command)
+    return parser
+
+
+def _add_layout_commands(command: Callable[..., Any]) -> None:
+    option = command(commands.explain, old_version=True)
+    option("-w", "--where", help="The condition (Spark SQL).")
+    option("-c", "--columns", help="Columns that the query reads, separated by commas; all if not given.")
+    option("--files-only", dest="footers", action="store_false", help="Do not read footers of data files.")
+    option(
+        "--min-pruning", type=_percent, metavar="PERCENT", help="Exit with 1 if less of the table's bytes is excluded."
+    )
     option = command(commands.layout, old_version=True)
     option("-O", "--output", help="Draw a picture: a file .svg, .png, .pdf or .html.")
     option("--versions", type=_at_least(0), default=20, help="Number of versions to compare (20).")
-    return parser
