@@ -310,7 +310,7 @@ def explain(
     if min_pruning is None or 100 * found.pruning >= min_pruning:
         return 0
     show.problem(
-        "error", "red", f"the condition excludes {100 * found.pruning:.1f} % of the bytes, less than {min_pruning:g} %"
+        "error:", "red", f"the condition excludes {100 * found.pruning:.1f} % of the bytes, less than {min_pruning:g} %"
     )
     return 1
 
