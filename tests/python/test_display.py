@@ -51,3 +51,15 @@ def test_histories_and_details_are_lists_and_dicts(tmp_path):
     assert pickle.loads(pickle.dumps(history)) == history
     assert cells(history._repr_html_())[1][2] == "WRITE"
     assert ["properties", "delta.appendOnly: false"] in cells(detail._repr_html_())
+
+
+def test_findings_show_their_remedies(tmp_path):
+    from deltafast.doctor import examine
+
+    for n in range(8):
+        write_deltalake(tmp_path, {"id": [n]}, mode="append")
+    found = examine(tmp_path)
+    rows = cells(found._repr_html_())
+    assert rows[0] == ["level", "finding", "message", "remedy"]
+    assert [row[:2] for row in rows[1:]] == [[finding.level, finding.what] for finding in found]
+    assert ["advice", "small-files"] in [row[:2] for row in rows]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from deltafast._expr.literals import time_zone as checked_zone
 from deltafast._sql import tree
 from deltafast._sql.queries import EmbeddedTables, run_query
+from deltafast._sql.query_result import QueryResult
 from deltafast._sql.reading import read_statement
 from deltafast._sql.run_changes import run_delete, run_insert, run_merge, run_update
 from deltafast._sql.run_maintenance import (
@@ -43,7 +44,7 @@ def sql(
     progress: Progress = False,
     external_access: bool = False,
     **tables: object,
-) -> pa.RecordBatchReader:
+) -> QueryResult:
     """Run one statement of Delta's SQL, or a query.
 
     Statements are those of delta-spark: SELECT with `VERSION AS OF`, `TIMESTAMP AS OF`, `t@v5` and `table_changes(..)`;
@@ -66,8 +67,9 @@ def sql(
             change has committed), the location of a table, or, for reading, data with an Arrow C stream.
 
     Returns:
-        The rows of a query, streamed; for a command its result, in delta-spark's columns if it has any. Commands are
-        finished when the call returns.
+        The rows of a query, streamed, with the methods of a `pyarrow.RecordBatchReader`; for a command its result, in
+        delta-spark's columns if it has any. Commands are finished when the call returns. A shell and a notebook show
+        the first rows as a table.
 
     Raises:
         InvalidArgumentError: The statement is invalid (the message has the position), or a name is unknown.
@@ -85,7 +87,7 @@ def sql(
             known = EmbeddedTables(
                 tables, storage_options, commit_properties, time_zone, external_access=external_access
             )
-            return run(statement, known)
+            return QueryResult(run(statement, known))
     except RecursionError:
         message = "the statement nests too deep; split it, or write long lists with IN"
         raise InvalidArgumentError(message) from None

@@ -15,6 +15,7 @@ from deltafast.cli import show
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from deltafast._sql.query_result import QueryResult
     from deltafast.table import DeltaTable
 
 __all__ = [
@@ -188,7 +189,7 @@ def sql(
         show.line("done")
 
 
-def _first(reader: pa.RecordBatchReader, limit: int) -> tuple[pa.Table, int]:
+def _first(reader: QueryResult, limit: int) -> tuple[pa.Table, int]:
     """Return the first rows, and how many more were read (at most a batch)."""
     import pyarrow as pa
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from deltafast._util.locations import address
 from deltafast.doctor.files import change_findings, file_findings
-from deltafast.doctor.finding import Finding
+from deltafast.doctor.finding import Finding, FindingList
 from deltafast.doctor.log import log_findings, look, opened
 from deltafast.exceptions import DeltaWarning
 
@@ -64,4 +64,4 @@ def examine(
     if not is_broken:  # A file that contradicts an incomplete log may be the correct one.
         remedy = f"deltafast checkpoint {shown}  (rewrites the newest state)"
         found += [Finding("problem", "contradicting-log", text, remedy) for text in messages]
-    return sorted(found, key=lambda finding: finding.level != "problem")
+    return FindingList(sorted(found, key=lambda finding: finding.level != "problem"))

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = ["SHOWN", "Finding", "some"]
+from deltafast._display import table_html
+
+__all__ = ["SHOWN", "Finding", "FindingList", "some"]
 
 #: Largest number of names in a message.
 SHOWN = 3
@@ -21,6 +23,14 @@ class Finding:
     message: str
     #: The command to run, or another remedy.
     remedy: str
+
+
+class FindingList(list[Finding]):
+    """Findings, problems first; a list that a notebook shows as a table."""
+
+    def _repr_html_(self) -> str:
+        rows = [(finding.level, finding.what, finding.message, finding.remedy) for finding in self]
+        return table_html("Findings", ("level", "finding", "message", "remedy"), rows)
 
 
 def some(names: list[str]) -> str:
