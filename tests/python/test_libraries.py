@@ -56,6 +56,11 @@ MISSING = {
     "table.to_pyarrow_dataset()": "DeltaTable.to_pyarrow_dataset needs pyarrow",
     "table.to_polars()": "DeltaTable.to_polars needs polars",
     "table.scan_polars()": "DeltaTable.scan_polars needs polars",
+    "deltafast.polars.scan_delta(table)": "scan_delta needs polars",
+    "deltafast.polars.read_delta('source')": "read_delta needs polars",
+    "deltafast.polars.scan_cdf('source')": "scan_cdf needs polars",
+    "deltafast.polars.write_delta({'id': [1]}, 'x')": "write_delta needs polars",
+    "deltafast.polars.sink_delta({'id': [1]}, 'x')": "sink_delta needs polars",
     "table.to_duckdb()": "DeltaTable.to_duckdb needs duckdb",
     "table.scan().schema": "RecordBatchReader.schema needs pyarrow",
     "table.scan().to_pyarrow()": "RecordBatchReader.to_pyarrow needs pyarrow",
@@ -102,6 +107,7 @@ def test_an_error_names_the_library_and_the_command(run):
     program = f"""
 import json
 import deltafast
+import deltafast.polars
 from deltafast import DeltaTable, write_deltalake
 
 table, said = DeltaTable("source"), []

@@ -11,8 +11,6 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from deltafast import DeltaTable
-from deltafast.exceptions import InvalidArgumentError
-from deltafast.polars import write_delta
 
 C = pl.col
 # The last ones cannot be handed to the core and are left to Polars.
@@ -146,45 +144,3 @@ from deltafast import DeltaTable
 def test_pyarrow_is_not_needed(events_path, code):
     script = f"{WITHOUT_PYARROW}\ntable = DeltaTable({str(events_path)!r})\n{code}"
     subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)
-
-
-@pytest.mark.parametrize("lazy", [False, True], ids=["eager", "lazy"])
-def test_frames_become_a_table(tmp_path, lazy):
-    def frame(**columns):
-        return pl.LazyFrame(columns) if lazy else pl.DataFrame(columns)
-
-    path = tmp_path / "t"
-    assert write_delta(frame(id=[1, 2], s=["a", None]), path) is None
-    write_delta(frame(id=[3], s=["c"]), str(path), mode="append", delta_write_options={"target_file_size": 1 << 20})
-    table = DeltaTable(path)
-    merger = write_delta(
-        frame(id=[3, 4], s=["C", "d"]),
-        table,
-        mode="merge",
-        delta_merge_options={"predicate": "s.id = t.id", "source_alias": "s", "target_alias": "t"},
-    )
-    merger.when_matched_update_all().when_not_matched_insert_all().execute()
-    assert sorted(table.to_polars().rows()) == [(1, "a"), (2, None), (3, "C"), (4, "d")]
-    write_delta(frame(id=[], s=[]).cast({"id": pl.Int64, "s": pl.String}), path, mode="append")
-    assert DeltaTable(path).count() == 4
-    with pytest.raises(InvalidArgumentError, match="delta_merge_options"):
-        write_delta(frame(id=[1]), path, mode="merge")
-    with pytest.raises(InvalidArgumentError, match="already"):
-        write_delta(frame(id=[1]), path)
-
-
-def test_a_lazy_frame_is_not_held(tmp_path):
-    code = """
-import resource, sys
-import polars as pl
-from deltafast.polars import write_delta
-write_delta(pl.LazyFrame({"id": [1]}), sys.argv[1] + "/warm")
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-ids = pl.LazyFrame({"n": [0]}).select(pl.int_range(0, 30_000_000).alias("id"))
-rows = ids.with_columns(x=pl.col("id") * 1.5, y=pl.col("id") + 1)
-write_delta(rows, sys.argv[1] + "/t")
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
-"""
-    found = subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=True, capture_output=True, text=True)
-    assert DeltaTable(tmp_path / "t").count() == 30_000_000
-    assert int(found.stdout) < 600_000, "720 MB of rows, in kilobytes"

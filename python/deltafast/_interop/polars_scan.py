@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from inspect import signature
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
 import polars as pl
 from polars.io.plugins import register_io_source
@@ -11,7 +12,7 @@ from deltafast._interop.record_batch_reader import RecordBatchReader
 from deltafast.exceptions import InvalidArgumentError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from deltafast._core import ArrowStream
     from deltafast._core_types import BoundTree
@@ -19,7 +20,15 @@ if TYPE_CHECKING:
     from deltafast._util.filters import Predicate
     from deltafast.progress import Progress
 
-__all__ = ["read", "scan"]
+__all__ = ["read", "scan", "scan_changes"]
+
+#: Columns that the change data feed adds to those of the table.
+_CHANGE_COLUMNS = {
+    "_change_type": pl.String(),
+    "_commit_version": pl.Int64(),
+    "_commit_timestamp": pl.Datetime("us", "UTC"),
+}
+_COLUMN_MAPPING = "delta.columnMapping.mode"
 
 
 def read(
@@ -42,6 +51,65 @@ def scan(table: TableHandle) -> pl.LazyFrame:
     """Return the version that the table points at now as a lazy frame."""
     table = table.pinned()
 
+    # The functions refer to the handle, which can be pickled with the lazy frame, and not to its snapshot.
+    def open_stream(columns: list[str] | None, predicate: BoundTree | None, limit: int | None) -> ArrowStream:
+        return table.snapshot.scan(columns=columns, predicate=predicate, limit=limit, string_view=True)
+
+    def schema() -> pl.Schema:
+        return _schema(table.snapshot.arrow_schema(True))
+
+    return _lazy_frame(open_stream, table.bind, schema, f"{table.table_uri}, version {table.version()}")
+
+
+def scan_changes(
+    table: TableHandle,
+    starting_version: int | None,
+    ending_version: int | None,
+    starting_timestamp_ms: int | None,
+    ending_timestamp_ms: int | None,
+) -> pl.LazyFrame:
+    """Return the change data feed of a range, up to the version that the table points at now, as a lazy frame."""
+    table = table.pinned()
+    bounds = (starting_version, ending_version, starting_timestamp_ms, ending_timestamp_ms)
+    # An empty range is an error here, never None.
+    first, last = cast("tuple[int, int]", table.snapshot.cdf_range(*bounds))
+    if table.metadata().configuration.get(_COLUMN_MAPPING, "none") != "none":
+        # The feed then has the column names of the last version, by which predicates are to be bound.
+        table = table.at_version(last)
+
+    def open_stream(columns: list[str] | None, predicate: BoundTree | None, _limit: int | None) -> ArrowStream:
+        return table.snapshot.cdf(first, last, columns=columns, predicate=predicate, string_view=True)
+
+    def bind(predicate: pl.Expr) -> BoundTree | None:
+        return table.bind(predicate, change_data=True)
+
+    def schema() -> pl.Schema:
+        return pl.Schema({**_schema(table.snapshot.arrow_schema(True)), **_CHANGE_COLUMNS})
+
+    return _lazy_frame(open_stream, bind, schema, f"{table.table_uri}, changes of versions {first} to {last}")
+
+
+class _OpenStream(Protocol):
+    """Opens a stream of these columns and of the rows that match; it may have more rows than the limit."""
+
+    def __call__(self, columns: list[str] | None, predicate: BoundTree | None, limit: int | None, /) -> ArrowStream: ...
+
+
+def _lazy_frame(
+    open_stream: _OpenStream,
+    bind: Callable[[pl.Expr], BoundTree | None],
+    schema: Callable[[], pl.Schema],
+    detail: str,
+) -> pl.LazyFrame:
+    """Return a lazy frame whose projection, predicate and row limit are pushed into the stream.
+
+    Args:
+        open_stream: Opens the stream.
+        bind: Binds a predicate, or raises an `InvalidArgumentError`.
+        schema: Returns the schema of all columns.
+        detail: The line about the source in `LazyFrame.explain`.
+    """
+
     def source(
         with_columns: list[str] | None,
         predicate: pl.Expr | None,
@@ -49,28 +117,68 @@ def scan(table: TableHandle) -> pl.LazyFrame:
         batch_size: int | None,  # noqa: ARG001  (a hint; the core's own size bounds its memory)
     ) -> Iterator[pl.DataFrame]:
         # Polars applies n_rows before the predicate, so with both the core only applies n_rows.
-        bound = None if predicate is None or n_rows is not None else _bound(table, predicate)
-        left = predicate if bound is None else None
+        split = _Split(None, predicate) if n_rows is not None else _split(bind, predicate)
         needed = with_columns
-        if with_columns is not None and left is not None:
-            needed = list(dict.fromkeys([*with_columns, *left.meta.root_names()]))
-        stream = table.snapshot.scan(columns=needed, predicate=bound, limit=n_rows, string_view=True)
+        if with_columns is not None and split.residual is not None:
+            needed = list(dict.fromkeys([*with_columns, *split.residual.meta.root_names()]))
+        stream = open_stream(needed, split.bound, n_rows)
+        left = n_rows
         try:
-            for frame in _frames(stream):
-                kept = frame if left is None else frame.filter(left)
+            for batch in _frames(stream):
+                frame = batch if left is None else batch.head(left)
+                left = None if left is None else left - frame.height
+                kept = frame if split.residual is None else frame.filter(split.residual)
                 yield kept if with_columns is None else kept.select(with_columns)
+                if left == 0:
+                    return
         finally:
             stream.close()
 
-    return register_io_source(source, schema=lambda: _schema(table.snapshot.arrow_schema(True)), is_pure=True)
+    # Releases of Polars before 2.1 have no names of sources.
+    named = {"explain_name": "deltafast", "explain_detail": detail}
+    known = signature(register_io_source).parameters
+    shown: Any = {name: value for name, value in named.items() if name in known}
+    return register_io_source(source, schema=schema, is_pure=True, **shown)
 
 
-def _bound(table: TableHandle, predicate: pl.Expr) -> BoundTree | None:
-    """Return the predicate for the core, or None if Polars has to filter itself."""
-    try:
-        return table.bind(predicate)
-    except InvalidArgumentError:
-        return None
+class _Split(NamedTuple):
+    """A predicate as the part that the core evaluates, and the rest, which Polars evaluates."""
+
+    bound: BoundTree | None
+    residual: pl.Expr | None
+
+
+def _split(bind: Callable[[pl.Expr], BoundTree | None], predicate: pl.Expr | None) -> _Split:
+    """Split a predicate into the operands of AND that the core can evaluate, and the other ones."""
+    if predicate is None:
+        return _Split(None, None)
+    pushed: pl.Expr | None = None
+    residual: pl.Expr | None = None
+    bound: BoundTree | None = None
+    pending = [predicate]
+    while pending:
+        part = pending.pop()
+        try:
+            joined = part if pushed is None else pushed & part
+            bound = bind(joined)
+            pushed = joined
+        except InvalidArgumentError:
+            operands = _operands(part)
+            if operands:
+                pending += operands
+            else:
+                residual = part if residual is None else residual & part
+    return _Split(bound, residual)
+
+
+def _operands(predicate: pl.Expr) -> list[pl.Expr]:
+    """Return the two operands of an AND, else nothing."""
+    operands = predicate.meta.pop()
+    if len(operands) == 2:  # noqa: PLR2004
+        right, left = operands
+        if (left & right).meta.eq(predicate):
+            return operands
+    return []
 
 
 def _frames(stream: ArrowStream) -> Iterator[pl.DataFrame]:

@@ -8,7 +8,15 @@ from typing import Any, NamedTuple, Protocol, TypeAlias, cast
 
 from deltafast.exceptions import InvalidArgumentError
 
-__all__ = ["ArrowArrayExportable", "ArrowDataset", "ArrowStreamExportable", "Data", "as_stream", "is_dataset"]
+__all__ = [
+    "ArrowArrayExportable",
+    "ArrowDataset",
+    "ArrowStreamExportable",
+    "Data",
+    "as_stream",
+    "is_dataset",
+    "lazy_frame_stream",
+]
 
 
 class ArrowStreamExportable(Protocol):
@@ -58,10 +66,7 @@ def as_stream(data: object) -> ArrowStreamExportable:
         scanner = cast("Any", data).scanner() if hasattr(data, "scanner") else data
         return cast("ArrowStreamExportable", cast("Any", scanner).to_reader())
     if module.partition(".")[0] == "polars" and hasattr(data, "collect"):
-        frame = cast("Any", data)
-        batches: Any = frame.collect_batches(lazy=True) if hasattr(frame, "collect_batches") else None
-        # Older releases of Polars have no such stream: the whole frame is collected in memory.
-        return batches if hasattr(batches, "__arrow_c_stream__") else frame.collect(engine="streaming")
+        return lazy_frame_stream(data, {"engine": "streaming"})
     if hasattr(data, "__arrow_c_array__"):
         return _batches(iter([data]))
     if isinstance(data, Mapping):
@@ -73,6 +78,18 @@ def as_stream(data: object) -> ArrowStreamExportable:
         "pandas), a pyarrow dataset, record batches, a dict of columns or a list of dicts"
     )
     raise InvalidArgumentError(message)
+
+
+def lazy_frame_stream(frame: Any, options: Mapping[str, Any]) -> ArrowStreamExportable:
+    """Return a Polars lazy frame as a stream that runs its query when it is read.
+
+    Args:
+        frame: The lazy frame.
+        options: Arguments of `LazyFrame.collect_batches`, which `LazyFrame.collect` has, too.
+    """
+    batches: Any = frame.collect_batches(lazy=True, **options) if hasattr(frame, "collect_batches") else None
+    # Older releases of Polars have no such stream: the whole frame is collected in memory.
+    return batches if hasattr(batches, "__arrow_c_stream__") else frame.collect(**options)
 
 
 def is_dataset(data: object) -> bool:

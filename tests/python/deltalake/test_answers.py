@@ -219,6 +219,50 @@ print(sorted(polars.scan_delta("t").collect()["id"].to_list()))
     assert done.stdout.strip() == "[2, 4]", done.stderr[-3000:]
 
 
+#: How to make a table that Polars refuses, and the reason.
+REFUSED_BY_POLARS = {
+    "column mapping": {"delta.columnMapping.mode": "name"},
+    "columnMapping": {"delta.columnMapping.mode": "name", **VECTORS},
+    "v2Checkpoint": {"delta.checkpointPolicy": "v2"},
+    "vacuumProtocolCheck": {"delta.feature.vacuumProtocolCheck": "supported"},
+    "typeWidening": {"delta.enableTypeWidening": "true"},
+}
+
+
+def test_polars_refuses_tables_by_their_protocol_and_reads_their_datasets(tmp_path):
+    for number, configuration in enumerate(REFUSED_BY_POLARS.values()):
+        is_mapped = "delta.columnMapping.mode" in configuration
+        rows = pa.table({"old" if is_mapped else "key": pa.array([1, 2, 3], pa.int32()), "s": ["a", "b", "c"]})
+        deltafast.write_deltalake(tmp_path / str(number), rows, configuration=configuration)
+        table = deltafast.DeltaTable(tmp_path / str(number))
+        if is_mapped:
+            table.alter.rename_column("old", "key")
+        if "delta.enableTypeWidening" in configuration:
+            table.alter.set_column_type("key", "long")
+    code = f"""
+import deltafast
+deltafast.install_as_deltalake()
+import polars as pl
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaProtocolError
+for number, reason in enumerate({list(REFUSED_BY_POLARS)!r}):
+    for options in ({{}}, {{"use_pyarrow": True}}):
+        try:
+            rows = pl.scan_delta(str(number), **options).collect()
+        except DeltaProtocolError as error:
+            assert reason in str(error), error
+        else:
+            raise AssertionError(rows)
+    lazy = pl.scan_pyarrow_dataset(DeltaTable(str(number)).to_pyarrow_dataset()).filter(pl.col("key") > 1)
+    assert sorted(lazy.select("key", "s").collect().rows()) == [(2, "b"), (3, "c")]
+print("done")
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], check=False, capture_output=True, text=True, cwd=tmp_path, timeout=110
+    )
+    assert done.stdout.strip() == "done", done.stderr[-3000:]
+
+
 # --- statistics ----------------------------------------------------------------------------------
 
 PARTITIONED = pa.table({"p": [1], "a": [1], "b": [2]})
