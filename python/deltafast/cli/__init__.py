@@ -1,8 +1,8 @@
 """The command line, `deltafast`.
 
-`parser` reads the arguments, `commands` has the commands, `show` formats their output, more richly where rich is
-installed (`pip install 'deltafast[cli]'`). Exit codes: 0 is success, 1 is a failure or a problem that `doctor` found, 2
-is a usage error, 130 is Ctrl-C.
+`parser` reads the arguments; `commands`, `row_commands` and `table_commands` have the commands; `show` formats their
+output, more richly where rich is installed (`pip install 'deltafast[cli]'`). Exit codes: 0 is success, 1 is a failure,
+a problem that `doctor` or `check-store` found or too little pruning, 2 is a usage error, 130 is Ctrl-C.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns:
         The exit code.
     """
-    from deltafast.cli.commands import UsageError
+    from deltafast.cli.opening import UsageError
     from deltafast.cli.parser import parse
 
     try:

@@ -1,9 +1,8 @@
-"""The commands of the command line."""
+"""The commands that inspect and maintain a table."""
 
 from __future__ import annotations
 
 import dataclasses
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,15 +10,14 @@ from deltafast._display import size_text
 from deltafast._libraries import is_installed, names_missing, require
 from deltafast._util.values import from_epoch_ms
 from deltafast.cli import show
+from deltafast.cli.opening import UsageError, column_names, is_watched, open_table
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from deltafast._sql.query_result import QueryResult
-    from deltafast.table import DeltaTable
 
 __all__ = [
-    "UsageError",
     "checkpoint",
     "doctor",
     "explain",
@@ -37,24 +35,9 @@ __all__ = [
 _OF_SQL = {"storage_options", "commit_properties", "time_zone", "progress", "external_access"}
 
 
-class UsageError(Exception):
-    """Arguments of a command contradict each other."""
-
-
-def _open(table: str, storage: dict[str, str] | None, version: int | None = None) -> DeltaTable:
-    from deltafast.table import DeltaTable
-
-    return DeltaTable(table, version, storage_options=storage)
-
-
-def _is_watched(as_json: bool) -> bool:
-    """Return whether a progress bar on standard error is visible."""
-    return sys.stderr.isatty() and not as_json
-
-
 def info(table: str, storage: dict[str, str] | None, as_json: bool, version: int | None) -> None:
     """Show schema, size, properties and features of a table."""
-    opened = _open(table, storage, version)
+    opened = open_table(table, storage, version)
     detail: dict[str, Any] = opened.detail()
     detail["version"] = opened.version()
     fields = [
@@ -100,7 +83,7 @@ def _type_text(field: Any) -> str:
 
 def history(table: str, storage: dict[str, str] | None, as_json: bool, limit: int | None) -> None:
     """Show the operations on a table, newest first."""
-    entries = _open(table, storage).history(limit)
+    entries = open_table(table, storage).history(limit)
     if as_json:
         show.machine(entries)
         return
@@ -133,7 +116,7 @@ def files(
     """Show the files of a table, with partition values, rows and deleted rows."""
     require("pyarrow")
 
-    opened = _open(table, storage, version)
+    opened = open_table(table, storage, version)
     parts = [f"partition.{name}" for name in opened.metadata().partition_columns]
     wanted = ["path", "size_bytes", "num_records", "deletion_vector.cardinality", *parts]
     found = opened.get_add_actions(flatten=True, columns=wanted, predicate=where).select(wanted)
@@ -151,12 +134,8 @@ def head(
     where: str | None,
 ) -> None:
     """Show some rows of a table."""
-    opened = _open(table, storage, version)
-    _table(opened.to_pyarrow_table(columns=_names(columns), filters=where, limit=rows), as_json)
-
-
-def _names(columns: str | None) -> list[str] | None:
-    return None if columns is None else [name.strip() for name in columns.split(",")]
+    opened = open_table(table, storage, version)
+    _table(opened.to_pyarrow_table(columns=column_names(columns), filters=where, limit=rows), as_json)
 
 
 def sql(
@@ -177,7 +156,7 @@ def sql(
     if taken := tables.keys() & _OF_SQL:
         message = f"a table cannot be called {min(taken)}"
         raise UsageError(message)
-    watched = _is_watched(as_json)
+    watched = is_watched(as_json)
     reader = run_sql(text, storage_options=storage, progress=watched, external_access=external_access, **tables)
     if as_json:
         show.machine([row for batch in reader for row in batch.to_pylist()])
@@ -227,7 +206,7 @@ def optimize(
     if (columns is not None) + full + purge > 1 or (full and where is not None):
         message = "--z-order, --full and --purge exclude each other, --full and --where too"
         raise UsageError(message)
-    opened, progress = _open(table, storage), _is_watched(as_json)
+    opened, progress = open_table(table, storage), is_watched(as_json)
     if full:
         metrics = opened.optimize.cluster(full=True, target_size=target_size, progress=progress)
     elif purge:
@@ -235,7 +214,7 @@ def optimize(
     elif columns is None:
         metrics = opened.optimize.compact(where, target_size, progress=progress)
     else:
-        metrics = opened.optimize.z_order(_names(columns) or [], where, target_size, progress=progress)
+        metrics = opened.optimize.z_order(column_names(columns) or [], where, target_size, progress=progress)
     if as_json:
         show.machine(metrics | {"version": opened.version()})
         return
@@ -257,8 +236,8 @@ def vacuum(
     from deltafast._handle import handle_of
     from deltafast._ops.vacuum import vacuum as delete_files
 
-    opened = _open(table, storage)
-    progress = _is_watched(as_json)
+    opened = open_table(table, storage)
+    progress = is_watched(as_json)
     hint = None if force else "add `--force`"
     paths = delete_files(handle_of(opened), hours, dry_run=dry_run, force=hint, full=not lite, progress=progress)
     if as_json:
@@ -271,8 +250,8 @@ def vacuum(
 
 def checkpoint(table: str, storage: dict[str, str] | None, as_json: bool) -> None:
     """Write a checkpoint, so that readers need no older commits."""
-    opened = _open(table, storage)
-    opened.create_checkpoint(progress=_is_watched(as_json))
+    opened = open_table(table, storage)
+    opened.create_checkpoint(progress=is_watched(as_json))
     if as_json:
         show.machine({"version": opened.version()})
     else:
@@ -302,8 +281,7 @@ def explain(
     min_pruning: float | None,
 ) -> int:
     """Show which files and row groups a condition excludes, by what, and what would exclude more."""
-    wanted = None if columns is None else columns.split(",")
-    found = _open(table, storage, version).explain(where, wanted, row_groups=footers)
+    found = open_table(table, storage, version).explain(where, column_names(columns), row_groups=footers)
     if as_json:
         show.machine(found.to_dict())
     else:
@@ -330,7 +308,7 @@ def layout(
     if output is not None:
         _need_plots()
         _need_folder(output)
-    found = measure(_open(table, storage, version), versions=versions)
+    found = measure(open_table(table, storage, version), versions=versions)
     if output is not None:
         from deltafast.layout.picture import draw
 

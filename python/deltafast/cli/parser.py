@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from deltafast import _core
-from deltafast.cli import commands
+from deltafast.cli import commands, row_commands, table_commands
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -62,6 +62,18 @@ def _percent(text: str) -> float:
     return value
 
 
+def _seconds(text: str) -> float:
+    """Parse a number of seconds above 0."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 < value < float("inf"):
+        message = f"{text!r} is not a number of seconds"
+        raise argparse.ArgumentTypeError(message)
+    return value
+
+
 def parse(arguments: Sequence[str] | None) -> tuple[Callable[..., int | None], dict[str, Any]]:
     """Return the function of a command, and its arguments.
 
@@ -88,7 +100,10 @@ def _parser() -> argparse.ArgumentParser:
     def command(run: Callable[..., int | None], *, about_table: bool = True, old_version: bool = False) -> Any:
         text = (run.__doc__ or "").strip()
         found = group.add_parser(
-            run.__name__, help=text.splitlines()[0], description=text.partition("\n\n")[0], allow_abbrev=False
+            run.__name__.replace("_", "-"),
+            help=text.splitlines()[0],
+            description=text.partition("\n\n")[0],
+            allow_abbrev=False,
         )
         found.set_defaults(run=run)
         if about_table:
@@ -102,6 +117,12 @@ def _parser() -> argparse.ArgumentParser:
             option("-v", "--version", type=_at_least(0), help="Version of the table; the newest if not given.")
         return option
 
+    for add in (_add_inspecting, _add_layout_commands, _add_row_commands, _add_table_commands, _add_maintenance):
+        add(command)
+    return parser
+
+
+def _add_inspecting(command: Callable[..., Any]) -> None:
     command(commands.info, old_version=True)
     option = command(commands.history)
     option("-n", "--limit", type=_at_least(1), help="Largest number of commits.")
@@ -117,6 +138,9 @@ def _parser() -> argparse.ArgumentParser:
     option("-t", "--table", dest="named", metavar="NAME=PLACE", action=_Setting, help="Path or URL of a name.")
     option("-n", "--limit", type=_at_least(1), default=100, help="Largest number of rows to show (100).")
     option("--external-access", action="store_true", help="Allow queries to access files, the network and extensions.")
+
+
+def _add_maintenance(command: Callable[..., Any]) -> None:
     option = command(commands.optimize)
     option("-w", "--where", help="Only partitions for which it is true (Spark SQL).")
     option("--z-order", dest="columns", metavar="COLUMNS", help="Z-order by these columns, separated by commas.")
@@ -132,8 +156,6 @@ def _parser() -> argparse.ArgumentParser:
     command(commands.checkpoint)
     option = command(commands.doctor)
     option("--deep", action="store_true", help="Read all files, to find damaged files and lost changes.")
-    _add_layout_commands(command)
-    return parser
 
 
 def _add_layout_commands(command: Callable[..., Any]) -> None:
@@ -147,3 +169,57 @@ def _add_layout_commands(command: Callable[..., Any]) -> None:
     option = command(commands.layout, old_version=True)
     option("-O", "--output", help="Draw a picture: a file .svg, .png, .pdf or .html.")
     option("--versions", type=_at_least(0), default=20, help="Number of versions to compare (20).")
+
+
+def _add_row_commands(command: Callable[..., Any]) -> None:
+    option = command(row_commands.diff)
+    option("older", metavar="OLDER", type=_at_least(0), help="A version.")
+    option("newer", metavar="NEWER", type=_at_least(0), help="Another version.")
+    option = command(row_commands.tail)
+    option("-f", "--follow", action="store_true", help="Go on with new commits until Ctrl-C.")
+    option(
+        "--from", dest="starting_version", type=_at_least(0), help="Begin with this version; the newest if not given."
+    )
+    option("--interval", type=_seconds, default=1.0, help="Seconds between two looks for new commits (1).")
+    option("-w", "--where", help="Only such rows (Spark SQL).")
+    option = command(row_commands.export, old_version=True)
+    option("output", metavar="FILE", help="The file; - is CSV on standard output.")
+    option("-c", "--columns", help="Column names, separated by commas.")
+    option("-w", "--where", help="Only such rows (Spark SQL).")
+    option("--force", action="store_true", help="Replace the file.")
+    for run in (row_commands.append, row_commands.merge):
+        option = command(run)
+        option("files", metavar="FILE", nargs="+", help="Files .parquet, .csv, .jsonl, .arrow or .feather.")
+        option("--merge-schema", action="store_true", help="Add new columns to the table.")
+        if run is row_commands.append:
+            option("--create", action="store_true", help="Create the table if there is none.")
+        else:
+            option("--on", dest="keys", metavar="KEYS", required=True, help="Key columns, separated by commas.")
+
+
+def _add_table_commands(command: Callable[..., Any]) -> None:
+    option = command(table_commands.schema, old_version=True)
+    option("--ddl", action="store_true", help="Print a CREATE TABLE statement.")
+    option = command(table_commands.create)
+    option("columns", metavar="COLUMNS", help='As in CREATE TABLE: "id BIGINT NOT NULL, day DATE".')
+    option("--partition-by", metavar="COLUMNS", help="Partition columns, separated by commas.")
+    option("--cluster-by", metavar="COLUMNS", help="Clustering columns, separated by commas.")
+    option("--set", dest="properties", metavar="KEY=VALUE", action=_Setting, help="Property of the table.")
+    option("--comment", help="Description of the table.")
+    option = command(table_commands.convert)
+    option("--partition-by", metavar="COLUMNS", help='Columns of the folder names, with types: "year INT, day DATE".')
+    option = command(table_commands.clone, old_version=True)
+    option("target", metavar="TARGET", help="Path or URL of the new table, in the same store.")
+    option = command(table_commands.restore)
+    option("-v", "--version", type=_at_least(0), help="The version to return to.")
+    option("--timestamp", help="The newest version of this time: 2026-01-31T12:00:00Z.")
+    option = command(table_commands.alter)
+    option("--add-column", metavar="COLUMN", action="append", help='A column as in CREATE TABLE: "name STRING".')
+    option("--drop-column", metavar="NAME", action="append", help="A column; needs column mapping.")
+    option("--rename-column", metavar="OLD=NEW", action=_Setting, help="A column; needs column mapping.")
+    option("--set", dest="properties", metavar="KEY=VALUE", action=_Setting, help="Set a property.")
+    option("--unset", metavar="KEY", action="append", help="Remove a property.")
+    option("--add-constraint", metavar="NAME=CONDITION", action=_Setting, help="Add a CHECK constraint.")
+    option("--drop-constraint", metavar="NAME", action="append", help="Drop a CHECK constraint.")
+    option("--cluster-by", metavar="COLUMNS", help="Clustering columns, separated by commas; none if empty.")
+    command(table_commands.check_store)

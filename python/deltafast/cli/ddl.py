@@ -1,0 +1,97 @@
+"""A table's definition as a CREATE TABLE statement, which `deltafast.sql` and Spark run."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from deltafast._expr.types import sql_name, type_from_json
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from deltafast.table import DeltaTable
+
+__all__ = ["create_statement", "quoted", "sql_type", "string"]
+
+#: Properties that the table keeps for itself.
+_OWN = {"delta.columnMapping.maxColumnId", "delta.rowTracking.materializedRowIdColumnName"} | {
+    "delta.rowTracking.materializedRowCommitVersionColumnName",
+    "delta.inCommitTimestampEnablementVersion",
+    "delta.inCommitTimestampEnablementTimestamp",
+}
+
+
+def create_statement(table: DeltaTable) -> str:
+    """Return the statement that creates an empty table with the same columns, layout and properties.
+
+    CHECK constraints are properties (`delta.constraints.NAME`), which the statement has, too.
+    """
+    metadata, detail = table.metadata(), table.detail()
+    columns = ",\n  ".join(_column(field) for field in json.loads(table.schema().to_json())["fields"])
+    lines = [f"CREATE TABLE delta.{quoted(table.table_uri.rstrip('/').removeprefix('file://'))} (\n  {columns}\n)"]
+    lines.append("USING DELTA")
+    if metadata.partition_columns:
+        lines.append(f"PARTITIONED BY ({', '.join(map(quoted, metadata.partition_columns))})")
+    if detail["clusteringColumns"]:
+        paths = (".".join(map(quoted, name.split("."))) for name in detail["clusteringColumns"])
+        lines.append(f"CLUSTER BY ({', '.join(paths)})")
+    if metadata.description:
+        lines.append(f"COMMENT {string(metadata.description)}")
+    properties = {key: value for key, value in sorted(metadata.configuration.items()) if key not in _OWN}
+    if properties:
+        pairs = ",\n  ".join(f"{string(key)} = {string(value)}" for key, value in properties.items())
+        lines.append(f"TBLPROPERTIES (\n  {pairs}\n)")
+    return "\n".join(lines)
+
+
+def sql_type(data_type: Any) -> str:
+    """Return a type of the log's schema in Spark SQL, with the comments and NOT NULL of nested fields."""
+    match data_type:
+        case {"type": "struct", "fields": fields}:
+            return f"STRUCT<{', '.join(_nested(field) for field in fields)}>"
+        case {"type": "array", "elementType": element}:
+            return f"ARRAY<{sql_type(element)}>"
+        case {"type": "map", "keyType": key, "valueType": value}:
+            return f"MAP<{sql_type(key)}, {sql_type(value)}>"
+        case "variant":
+            return "VARIANT"
+        case _:
+            return sql_name(type_from_json(data_type))
+
+
+def quoted(name: str) -> str:
+    """Return an identifier."""
+    return f"`{name.replace('`', '``')}`"
+
+
+def string(value: str) -> str:
+    """Return a string literal."""
+    escaped = value.replace("\\", "\\\\").replace("'", "\\'").replace("\n", "\\n")
+    return f"'{escaped}'"
+
+
+def _nested(field: Mapping[str, Any]) -> str:
+    comment = field["metadata"].get("comment")
+    return (
+        f"{quoted(field['name'])}: {sql_type(field['type'])}"
+        f"{'' if field['nullable'] else ' NOT NULL'}{f' COMMENT {string(comment)}' if comment else ''}"
+    )
+
+
+def _column(field: Mapping[str, Any]) -> str:
+    metadata = field["metadata"]
+    parts = [quoted(field["name"]), sql_type(field["type"])]
+    if not field["nullable"]:
+        parts.append("NOT NULL")
+    if "delta.generationExpression" in metadata:
+        parts.append(f"GENERATED ALWAYS AS ({metadata['delta.generationExpression']})")
+    if "delta.identity.start" in metadata:
+        how = "BY DEFAULT" if metadata.get("delta.identity.allowExplicitInsert") else "ALWAYS"
+        start, step = metadata["delta.identity.start"], metadata["delta.identity.step"]
+        parts.append(f"GENERATED {how} AS IDENTITY (START WITH {start} INCREMENT BY {step})")
+    if "CURRENT_DEFAULT" in metadata:
+        parts.append(f"DEFAULT {metadata['CURRENT_DEFAULT']}")
+    if metadata.get("comment"):
+        parts.append(f"COMMENT {string(metadata['comment'])}")
+    return " ".join(parts)
