@@ -17,7 +17,7 @@ PYTEST := $(PY) -m pytest -n 2 --dist worksteal
 CORE := -m "not spark and not proof" --ignore tests/spark
 
 .DEFAULT_GOAL := check
-.PHONY: help demo test test-core test-full check fast bench stages crash fuzz miri wheel build build-jar release rust-test clean
+.PHONY: help demo test test-core test-full check fast bench site stages crash fuzz miri wheel build build-jar release rust-test clean
 
 help: ## Show these lines
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -72,6 +72,9 @@ fast: $(VENV)/.core $(VENV)/.built
 bench: $(VENV)/.bench $(VENV)/.released ## Compare with deltalake, Polars and DuckDB; writes docs/benchmarks.md
 	cargo build --release --features $(FEATURES) --example floors
 	$(PY) benches/python/run.py --cache $(CACHE) --publish
+
+site: $(VENV)/.core ## Build the documentation site, into dist/site
+	$(VENV)/bin/mkdocs build
 
 stages: ## Time each stage of reading TABLE=path, nanoseconds an action
 	cargo run --release --quiet --features $(FEATURES) --example stages -- $(TABLE)

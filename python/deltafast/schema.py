@@ -532,6 +532,7 @@ class Schema(StructType):
 
 
 DataType: TypeAlias = PrimitiveType | ArrayType | MapType | StructType | VariantType
+"""Any type of a field."""
 
 
 #: Keys of metadata whose values are numbers and booleans in the log.
