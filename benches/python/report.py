@@ -1,4 +1,4 @@
-"""Results as JSON -> the page `docs/benchmarks.md`.
+"""Results as JSON -> the page `docs/benchmarks.md` and its picture.
 
     python benches/python/report.py docs/benchmarks.json
 
@@ -14,6 +14,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import chart
 import publishing
 from scenarios import BASELINE, SCENARIOS, SUBJECT, Goal, Scenario
 
@@ -220,6 +221,8 @@ def page(results: Results) -> str:
         "",
         "## Summary",
         "",
+        "![How many times the wall time of deltafast each peer takes, by operation](images/benchmarks.svg)",
+        "",
         *_summary(results),
         "",
         "## All contenders",
@@ -231,11 +234,24 @@ def page(results: Results) -> str:
     return "\n".join(lines).rstrip() + "\n"
 
 
+def write(results: Results, target: Path) -> None:
+    """Write the page and its picture.
+
+    Args:
+        results: The results that `run.py` collected.
+        target: The page.
+    """
+    picture = target.parent / "images" / "benchmarks.svg"
+    picture.parent.mkdir(exist_ok=True)
+    picture.write_text(chart.draw(results))
+    target.write_text(page(results))
+
+
 def main() -> None:
     """Write the page next to a file of results."""
     source = Path(sys.argv[1]) if len(sys.argv) > 1 else _ROOT / "docs" / "benchmarks.json"
     target = source.with_suffix(".md")
-    target.write_text(page(json.loads(source.read_text())))
+    write(json.loads(source.read_text()), target)
     print(target)
 
 

@@ -512,7 +512,7 @@ def _run(options: argparse.Namespace) -> int:
         out.parent.mkdir(parents=True, exist_ok=True)
         out.write_text(json.dumps(results, indent=1) + "\n")
         # After each scenario: a run that is refused later leaves a page of what was published before.
-        page.write_text(report.page(results))
+        report.write(results, page)
     _say(f"results: {out}, {page}")
     return 1 if wrong else 0
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -83,7 +84,12 @@ def parse(arguments: Sequence[str] | None) -> tuple[Callable[..., int | None], d
     Raises:
         SystemExit: The help was printed, or the arguments are invalid, which was reported; its code is the exit code.
     """
-    given = vars(_parser().parse_args(arguments))
+    parser = _parser()
+    if "_ARGCOMPLETE" in os.environ:  # a shell asks for the completions of a line
+        import argcomplete
+
+        argcomplete.autocomplete(parser)
+    given = vars(parser.parse_args(arguments))
     return given.pop("run"), given
 
 

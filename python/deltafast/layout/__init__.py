@@ -4,6 +4,6 @@
 >>> measure(deltafast.DeltaTable("/data/events")).files                                             # doctest: +SKIP
 """
 
-from deltafast.layout.measure import Layout, Overlap, Part, Size, State, measure
+from deltafast.layout.measure import Layout, Overlap, Part, Ranges, Size, State, measure
 
-__all__ = ["Layout", "Overlap", "Part", "Size", "State", "measure"]
+__all__ = ["Layout", "Overlap", "Part", "Ranges", "Size", "State", "measure"]

@@ -1,4 +1,4 @@
-"""The layout of a table: file sizes, partitions, overlap of file bounds, deleted rows, and their history.
+"""The layout of a table: file sizes, partitions, bounds of files and their overlap, deleted rows, and their history.
 
 The result is plain data, computed by DuckDB from the list of files; `deltafast.layout.picture` draws it.
 """
@@ -6,20 +6,22 @@ The result is plain data, computed by DuckDB from the list of files; `deltafast.
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from deltafast._interop.duckdb_query import connect, interruptible
-from deltafast.exceptions import DeltaError
+from deltafast.exceptions import DeltaError, MissingLibraryError
 from deltafast.table import DeltaTable, pinned
 
 if TYPE_CHECKING:
     import duckdb
     import pyarrow as pa
 
-__all__ = ["Layout", "Overlap", "Part", "Size", "State", "measure"]
+__all__ = ["Layout", "Overlap", "Part", "Ranges", "Size", "State", "measure"]
 
 #: Largest number of columns whose overlap is measured.
 MAX_COLUMNS = 32
+#: Largest number of columns whose ranges are listed, and of files in each list.
+MAX_RANGES, MAX_RANGE_FILES = 4, 400
 #: Size in bytes below which a file is small.
 SMALL = 16 << 20
 
@@ -63,6 +65,20 @@ class Overlap:
 
 
 @dataclass(frozen=True)
+class Ranges:
+    """The bounds of files in one column, ordered by the lower bound; of many files an even sample."""
+
+    name: str
+    #: How bounds became numbers: `number`; `time` (days since 1970-01-01, UTC); `rank` (position among all bounds).
+    scale: Literal["number", "time", "rank"]
+    #: The least and the greatest bound, as text.
+    least: str
+    greatest: str
+    low: list[float]
+    high: list[float]
+
+
+@dataclass(frozen=True)
 class State:
     """One version."""
 
@@ -79,6 +95,8 @@ class Layout:
     """The layout of one version of a table."""
 
     uri: str
+    #: The table's name; without one, the last part of its location.
+    name: str
     version: int
     files: int
     bytes: int
@@ -91,12 +109,22 @@ class Layout:
     #: By size, the largest first.
     partitions: list[Part]
     columns: list[Overlap]
+    #: Of the clustering columns, and then of those whose bounds overlap least.
+    ranges: list[Ranges]
     #: The oldest first.
     versions: list[State]
 
     def to_dict(self) -> dict[str, Any]:
         """Return the layout as plain values."""
         return asdict(self)
+
+    def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
+        from deltafast.layout.picture import svg
+
+        try:
+            return {"text/plain": repr(self), "image/svg+xml": svg(self)}
+        except MissingLibraryError:
+            return {"text/plain": repr(self)}
 
 
 def measure(table: DeltaTable, *, versions: int = 20) -> Layout:
@@ -116,8 +144,10 @@ def measure(table: DeltaTable, *, versions: int = 20) -> Layout:
     connection = connect()
     connection.register("files", files)
     totals = _totals(connection)
+    columns = _columns(connection, files, set(table.detail()["clusteringColumns"]))
     return Layout(
         uri=table.table_uri,
+        name=table.metadata().name or table.table_uri.rstrip("/").rpartition("/")[2],
         version=table.version(),
         files=totals["files"],
         bytes=totals["bytes"],
@@ -127,7 +157,8 @@ def measure(table: DeltaTable, *, versions: int = 20) -> Layout:
         files_without_rows=totals["unknown"],
         sizes=_sizes(connection),
         partitions=_partitions(connection, table.metadata().partition_columns),
-        columns=_columns(connection, files, set(table.detail()["clusteringColumns"])),
+        columns=columns,
+        ranges=_ranges(connection, files, columns),
         versions=_versions(table, versions),
     )
 
@@ -198,6 +229,45 @@ def _columns(connection: duckdb.DuckDBPyConnection, files: pa.Table, clustered: 
         if count:
             out.append(Overlap(name, name in clustered, count, depth, deepest))
     return out
+
+
+def _ranges(connection: duckdb.DuckDBPyConnection, files: pa.Table, columns: list[Overlap]) -> list[Ranges]:
+    chosen = sorted(columns, key=lambda column: (not column.clustered, column.share))[:MAX_RANGES]
+    return [_ranges_of(connection, column.name, files.schema.field(f"min.{column.name}").type) for column in chosen]
+
+
+def _ranges_of(connection: duckdb.DuckDBPyConnection, name: str, kind: pa.DataType) -> Ranges:
+    import pyarrow.types as kinds
+
+    scale: Literal["number", "time", "rank"] = "rank"
+    number = "rank"
+    if kinds.is_integer(kind) or kinds.is_floating(kind) or kinds.is_decimal(kind):
+        scale, number = "number", "value::DOUBLE"
+    elif kinds.is_date(kind) or kinds.is_timestamp(kind):
+        scale, number = "time", "epoch(value::TIMESTAMP) / 86400"
+    low, high = _quoted(f"min.{name}"), _quoted(f"max.{name}")
+    text = f"""
+        WITH bounds AS (
+            SELECT row_number() OVER (ORDER BY {low}, {high}) - 1 AS file, count(*) OVER () AS files,
+                   {low} AS low, {high} AS high
+            FROM files WHERE {low} IS NOT NULL AND {high} IS NOT NULL
+        ),
+        edges AS (
+            SELECT file, files, 0 AS kind, low AS value FROM bounds
+            UNION ALL SELECT file, files, 1, high FROM bounds
+        ),
+        ranked AS (
+            SELECT *, dense_rank() OVER (ORDER BY value) - 1 AS rank,
+                   min(value) OVER () AS least, max(value) OVER () AS greatest
+            FROM edges
+        )
+        SELECT min({number}) FILTER (kind = 0), max({number}) FILTER (kind = 1),
+               any_value(least)::VARCHAR, any_value(greatest)::VARCHAR
+        FROM ranked WHERE file % greatest(1, ceil(files / {MAX_RANGE_FILES}))::BIGINT = 0 GROUP BY file ORDER BY file
+    """  # noqa: S608 - names are quoted
+    rows = _rows(connection, text)
+    lows, highs = [float(row[0]) for row in rows], [float(row[1]) for row in rows]
+    return Ranges(name, scale, rows[0][2], rows[0][3], lows, highs)
 
 
 def _versions(table: DeltaTable, count: int) -> list[State]:

@@ -1,4 +1,4 @@
-"""A picture of a table's layout, by matplotlib: sizes of files, partitions, overlap of bounds, versions."""
+"""A picture of a table's layout, by matplotlib: sizes of files, partitions, bounds and their overlap, versions."""
 
 from __future__ import annotations
 
@@ -8,20 +8,26 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from deltafast._display import size_text
+from deltafast._libraries import names_missing
 from deltafast.exceptions import InvalidArgumentError
 
 if TYPE_CHECKING:
     import os
 
-    from deltafast.layout import Layout
+    from deltafast.layout import Layout, Ranges
 
-__all__ = ["draw"]
+__all__ = ["draw", "svg"]
 
 _FORMATS = (".svg", ".png", ".pdf", ".html")
 _BLUE, _ORANGE, _GREY, _GREEN = "#3b6fb6", "#d9822b", "#8a8f98", "#4f9d69"
 _MOST = 20
+#: Bars for which there is room even if there are fewer.
+_LEAST_BARS = 4
+#: Characters of a value on an axis.
+_LONGEST = 18
 
 
+@names_missing
 def draw(layout: Layout, path: str | os.PathLike[str]) -> None:
     """Draw a layout.
 
@@ -31,7 +37,7 @@ def draw(layout: Layout, path: str | os.PathLike[str]) -> None:
 
     Raises:
         InvalidArgumentError: The suffix is unknown, or the folder does not exist or cannot be written to.
-        ModuleNotFoundError: matplotlib is not installed (`pip install 'deltafast[layout]'`).
+        MissingLibraryError: matplotlib is not installed.
     """
     target = Path(path)
     kind = target.suffix.lower()
@@ -46,15 +52,25 @@ def draw(layout: Layout, path: str | os.PathLike[str]) -> None:
         raise InvalidArgumentError(message, path=str(target)) from error
 
 
+@names_missing
+def svg(layout: Layout) -> str:
+    """Return the picture as an SVG element.
+
+    Raises:
+        MissingLibraryError: matplotlib is not installed.
+    """
+    text = io.StringIO()
+    _save(_figure(layout), text, ".svg")
+    picture = text.getvalue()
+    return picture[picture.index("<svg") :]
+
+
 def _write(layout: Layout, figure: Any, target: Path, kind: str) -> None:
     if kind != ".html":
         _save(figure, target, kind)
         return
-    text = io.StringIO()
-    _save(figure, text, ".svg")
-    picture = text.getvalue()
-    title = escape(f"{layout.uri} at version {layout.version}")
-    page = f"<!doctype html><meta charset='utf-8'><title>{title}</title>{picture[picture.index('<svg') :]}\n"
+    title = escape(f"{layout.name} at version {layout.version}")
+    page = f"<!doctype html><meta charset='utf-8'><title>{title}</title>{svg(layout)}\n"
     target.write_text(page, encoding="utf-8")
 
 
@@ -70,18 +86,31 @@ def _save(figure: Any, target: Any, kind: str) -> None:
 def _figure(layout: Layout) -> Any:
     from matplotlib.figure import Figure
 
-    figure: Any = Figure(figsize=(13, 8.5), layout="constrained")
-    axes: Any = figure.subplots(2, 2)
+    tall = bool(layout.ranges)
+    figure: Any = Figure(figsize=(13, 12 if tall else 8.5), layout="constrained")
+    parts: Any = figure.subfigures(3 if tall else 2, 1, height_ratios=[1, 1.1, 1] if tall else None)
     rows = "unknown" if layout.rows is None else f"{layout.rows - layout.deleted_rows:,}"
-    figure.suptitle(
+    figure.suptitle(layout.name, fontsize=15, fontweight="bold")
+    parts[0].suptitle(
         f"{layout.uri} at version {layout.version}: {layout.files:,} files, {size_text(layout.bytes)}, {rows} rows",
-        fontsize=12,
+        fontsize=9,
+        color=_GREY,
     )
-    _draw_sizes(axes[0, 0], layout)
-    _draw_partitions(axes[0, 1], layout)
-    _draw_overlap(axes[1, 0], layout)
-    _draw_versions(axes[1, 1], layout)
-    for axis in axes.flat:
+    upper, lower = parts[0].subplots(1, 2), parts[-1].subplots(1, 2)
+    _draw_sizes(upper[0], layout)
+    _draw_partitions(upper[1], layout)
+    axes = [*upper, *lower]
+    if tall:
+        middle = parts[1].subplots(1, len(layout.ranges), squeeze=False)[0]
+        parts[1].suptitle(
+            "least to greatest value of each file: a scan skips the lines that its predicate misses", fontsize=10
+        )
+        for axis, ranges in zip(middle, layout.ranges, strict=True):
+            _draw_ranges(axis, ranges)
+        axes += middle.tolist()
+    _draw_overlap(lower[0], layout)
+    _draw_versions(lower[1], layout)
+    for axis in axes:
         axis.spines[["top", "right"]].set_visible(False)
         axis.title.set_fontsize(10)
         axis.tick_params(labelsize=8)
@@ -89,42 +118,70 @@ def _figure(layout: Layout) -> Any:
 
 
 def _draw_sizes(axis: Any, layout: Layout) -> None:
-    labels = [f"< {size_text(size.below)}" for size in layout.sizes]
-    axis.bar(labels, [size.files for size in layout.sizes], color=_BLUE)
+    labels = [f"{size_text(size.below // 2)} to {size_text(size.below)}" for size in layout.sizes]
+    bars = axis.barh(labels, [size.files for size in layout.sizes], color=_BLUE)
+    axis.bar_label(bars, [f" {size.files:,}" for size in layout.sizes], fontsize=8)
+    axis.set_ylim(-0.6, max(len(labels), _LEAST_BARS) - 0.4)
     axis.set_title("files by size")
-    axis.set_ylabel("files", fontsize=8)
-    axis.tick_params(axis="x", rotation=45)
+    axis.set_xlabel("files", fontsize=8)
 
 
 def _draw_partitions(axis: Any, layout: Layout) -> None:
     parts = layout.partitions[:_MOST][::-1]
     names = [part.name or "(not partitioned)" for part in parts]
-    axis.barh(names, [part.bytes / (1 << 20) for part in parts], color=_GREEN)
+    bars = axis.barh(names, [part.bytes / (1 << 20) for part in parts], color=_GREEN)
+    axis.bar_label(bars, [f" {part.files:,} files" for part in parts], fontsize=7, color=_GREY)
+    axis.set_ylim(-0.6, max(len(parts), _LEAST_BARS) - 0.4)
     more = len(layout.partitions) - len(parts)
     axis.set_title("partitions by size" + (f" (and {more:,} smaller ones)" if more else ""))
     axis.set_xlabel("MiB", fontsize=8)
 
 
+def _draw_ranges(axis: Any, ranges: Ranges) -> None:
+    # A file of one value is still seen as a dot.
+    axis.hlines(range(len(ranges.low)), ranges.low, ranges.high, color=_BLUE, linewidth=1.2)
+    axis.scatter(ranges.low, range(len(ranges.low)), color=_BLUE, s=3)
+    axis.set_title(ranges.name)
+    axis.set_ylabel("files, by least value", fontsize=8)
+    axis.set_yticks([])
+    if ranges.scale == "time":
+        axis.xaxis_date()
+        axis.tick_params(axis="x", rotation=30)
+    elif ranges.scale == "rank":
+        ends = [0.0, max(ranges.high)] if max(ranges.high) else [0.0]
+        axis.set_xticks(ends, [_short(text) for text in (ranges.least, ranges.greatest)][: len(ends)])
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+
+
 def _draw_overlap(axis: Any, layout: Layout) -> None:
     columns = layout.columns[:_MOST][::-1]
-    colors = [_ORANGE if column.clustered else _GREY for column in columns]
-    axis.barh([column.name for column in columns], [100 * column.share for column in columns], color=colors)
+    for clustered, color, label in ((True, _ORANGE, "clustering column"), (False, _GREY, "other column")):
+        shares = [100 * column.share if column.clustered is clustered else 0.0 for column in columns]
+        if any(shares):
+            axis.barh([column.name for column in columns], shares, color=color, label=label)
     axis.set_xlim(0, 100)
-    axis.set_title("files whose bounds overlap, on average (orange: clustered by it)")
-    axis.set_xlabel("% of files; less is better", fontsize=8)
+    axis.set_title("files whose bounds overlap those of a file")
+    axis.set_xlabel("% of files, on average; less is better", fontsize=8)
+    if axis.get_legend_handles_labels()[0]:
+        axis.legend(fontsize=8, frameon=False)
 
 
 def _draw_versions(axis: Any, layout: Layout) -> None:
     versions = [state.version for state in layout.versions]
-    axis.plot(versions, [state.files for state in layout.versions], color=_BLUE, marker="o", markersize=3)
+    (files,) = axis.plot(versions, [state.files for state in layout.versions], color=_BLUE, marker="o", markersize=3)
     axis.set_ylim(bottom=0)
-    axis.set_title("files (blue) and deleted rows (orange) over versions")
+    axis.set_title("files and deleted rows over versions")
+    axis.set_xlabel("version", fontsize=8)
     axis.set_ylabel("files", fontsize=8, color=_BLUE)
     axis.xaxis.get_major_locator().set_params(integer=True)
     other = axis.twinx()
     shares = [100 * state.deleted_rows / state.rows if state.rows else 0.0 for state in layout.versions]
-    other.plot(versions, shares, color=_ORANGE, marker="o", markersize=3)
+    (deleted,) = other.plot(versions, shares, color=_ORANGE, marker="o", markersize=3)
     other.set_ylim(0, max(5.0, *shares) if shares else 5.0)
     other.set_ylabel("% of stored rows", fontsize=8, color=_ORANGE)
     other.tick_params(labelsize=8)
     other.spines[["top"]].set_visible(False)
+    axis.legend([files, deleted], ["files", "rows in deletion vectors"], fontsize=8, frameon=False)

@@ -1,12 +1,15 @@
 """The rules for benchmark results that are published, and the marks of those that do not meet them."""
 
+import html
 import json
 import re
+import statistics
 import subprocess
 from unittest.mock import Mock
 
 import pytest
 
+import chart
 import publishing
 import report
 import run
@@ -22,7 +25,7 @@ AWAIT_QUIET = publishing.await_quiet
 def tree(tmp_path, monkeypatch):
     """A repository of one commit, taken for the one of the benchmarks."""
     root = tmp_path / "tree"
-    (root / "docs").mkdir(parents=True)
+    (root / "docs" / "images").mkdir(parents=True)
     (root / "src.rs").write_text("fn main() {}\n")
     (root / "docs" / "benchmarks.json").write_text('{"scenarios": {}}')
     commit(root, "init", "--quiet")
@@ -324,6 +327,23 @@ def rows_of(text, heading):
 def test_the_published_page_is_that_of_the_results():
     results = json.loads((DOCS / "benchmarks.json").read_text())
     assert report.page(results) == (DOCS / "benchmarks.md").read_text()
+    assert chart.digest(results) in (DOCS / "images" / "benchmarks.svg").read_text()
+
+
+def test_the_picture_has_each_peer_of_each_operation():
+    results = json.loads((DOCS / "benchmarks.json").read_text())
+    labels, points = chart.factors(results)
+    assert "open" in labels
+    walls = results["scenarios"]["open"]["contenders"]
+    mine, theirs = (
+        statistics.median(sample["phases"]["open"]["wall"] for sample in walls[name]["samples"])
+        for name in ("deltafast", "deltalake")
+    )
+    (point,) = (point for point in points if (labels[point.row], point.peer) == ("open", "deltalake"))
+    assert point.factor == theirs / mine
+    picture = chart.draw(results)
+    assert chart.digest(results) in picture
+    assert [label for label in labels if html.escape(label, quote=False) not in picture] == []
 
 
 def test_every_published_number_names_its_commit_and_what_it_lacks():
