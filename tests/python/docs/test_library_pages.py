@@ -1,4 +1,4 @@
-"""The programs on the pages of libraries run as they stand, with what the pages say must be installed."""
+"""The programs on the pages of libraries run as they stand, in environments with nothing but what the pages install."""
 
 from __future__ import annotations
 
@@ -15,8 +15,6 @@ from .blocks import run_page
 
 ROOT = pathlib.Path(__file__).parents[3]
 PAGES = sorted(page for page in (ROOT / "docs" / "libraries").glob("*.md") if page.stem != "index")
-#: Pages whose libraries are those of the tests. The others get an environment of their own.
-OF_THE_TESTS = {"dask", "dlt", "duckdb", "pandas", "polars", "pyarrow"}
 
 
 def requirements(page: str) -> list[str]:
@@ -44,18 +42,10 @@ def environment(page: str, folder: pathlib.Path) -> pathlib.Path:
     return python
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", sorted(OF_THE_TESTS))
-def test_a_program_runs_with_the_libraries_of_the_tests(name, tmp_path):
-    page = (ROOT / "docs" / "libraries" / f"{name}.md").read_text(encoding="utf-8")
-    assert requirements(page)
-    run_page(page, tmp_path)
-
-
 @pytest.mark.proof
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("page", [page for page in PAGES if page.stem not in OF_THE_TESTS], ids=lambda page: page.stem)
-def test_a_program_runs_in_an_environment_of_its_own(page, tmp_path):
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_a_program_runs_as_it_stands(page, tmp_path):
     text = page.read_text(encoding="utf-8")
     (tmp_path / "work").mkdir()
     run_page(text, tmp_path / "work", environment(text, tmp_path / "environment"))
