@@ -45,8 +45,9 @@ test-full: $(VENV)/.made ## Set up, build, run all tests there are; takes up to 
 	$(PYTEST) --proof all tests/crash
 
 rust-test: $(VENV)/.made
-	cargo test --workspace --features $(FEATURES),testing --lib --test rust
-	cargo test --workspace --features $(FEATURES),testing --doc
+	cargo test --workspace --features $(FEATURES),testing --lib
+	@# Examples need the crate once more; they run with all tests, and with the first share of the tier proof.
+	case "$${PROOF:-all}" in all|1/*) cargo test --workspace --features $(FEATURES),testing --doc;; esac
 
 # The limits of circles and names are today's numbers: they only go down.
 check: $(VENV)/.dev $(VENV)/.built ## Formats, layers, lints, types, stubs and the fast tests

@@ -49,7 +49,7 @@ def _is_allowed(expression: str, allowed: set[str]) -> bool:
 
 
 def _files(crate: dict[str, Any]) -> list[str]:
-    """Return the texts of the crate's licenses and notices; of several licenses to choose from, Apache-2.0."""
+    """Return the content of the crate's licenses and notices; of several licenses to choose from, Apache-2.0."""
     folder = Path(crate["manifest_path"]).parent
     paths = sorted(path for path in folder.iterdir() if path.is_file() and path.name.upper().startswith(NAMES))
     if _is_allowed(crate["license"], {"Apache-2.0"}) and any("APACHE" in path.name.upper() for path in paths):
@@ -60,7 +60,7 @@ def _files(crate: dict[str, Any]) -> list[str]:
 def notices() -> str:
     """Return the file: a list of crates, and each text once."""
     allowed = set(tomllib.loads((ROOT / "deny.toml").read_text("utf-8"))["licenses"]["allow"])
-    parts, used_by, texts = [HEAD], dict[str, list[str]](), dict[str, str]()
+    parts, used_by, originals = [HEAD], dict[str, list[str]](), dict[str, str]()
     for crate in _crates():
         name = f"{crate['name']} {crate['version']}"
         if not _is_allowed(crate["license"] or "", allowed):
@@ -69,9 +69,9 @@ def notices() -> str:
         for text in _files(crate):
             words = " ".join(text.split())
             used_by.setdefault(words, []).append(name)
-            texts.setdefault(words, text.strip("\n"))
+            originals.setdefault(words, text.strip("\n"))
     for words, names in used_by.items():
-        parts.append(f"\n{LINE}\n{', '.join(dict.fromkeys(names))}\n{LINE}\n\n{texts[words]}")
+        parts.append(f"\n{LINE}\n{', '.join(dict.fromkeys(names))}\n{LINE}\n\n{originals[words]}")
     return "\n".join(parts) + "\n"
 
 

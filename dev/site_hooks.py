@@ -54,7 +54,10 @@ REFERENCE = {
     "reference/catalog.md": ("Catalogs", ["deltafast.catalog"]),
     "reference/polars.md": ("Polars", ["deltafast.polars"]),
     "reference/doctor.md": ("Doctor", ["deltafast.doctor", "deltafast.doctor.finding.Finding"]),
-    "reference/layout.md": ("Layout", ["deltafast.layout.measure", "deltafast.layout.picture"]),
+    "reference/layout.md": (
+        "Layout",
+        ["deltafast.layout.measure", "deltafast.layout.layout_data", "deltafast.layout.picture"],
+    ),
     "reference/progress.md": ("Progress", ["deltafast.progress"]),
     "reference/spark.md": ("Spark", ["deltafast.spark", "deltafast.spark.tables", "deltafast.spark.exceptions"]),
 }

@@ -123,3 +123,11 @@ pub mod write;
 
 #[cfg(feature = "python")]
 mod py;
+
+// The tests of the crate from outside run with its unit tests, so that it is compiled once for
+// both. As a target of their own, which lints compile, they see what is public only.
+#[cfg(all(test, feature = "testing"))]
+extern crate self as deltafast;
+#[cfg(all(test, feature = "testing"))]
+#[path = "../tests/rust/main.rs"]
+mod outside_tests;

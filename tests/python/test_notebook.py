@@ -10,7 +10,7 @@ SHOWN = {
     "table.schema()": ["id", "long"],
     "table.history()": ["WRITE", "DELETE"],
     "table.detail()": ["numFiles"],
-    "table.explain('id = 1')": ["id = 1"],
+    "table.explain('id = 1')": ["`id` = 1L"],
     "deltafast.sql('SELECT id, state FROM delta.`orders` ORDER BY id')": ["paid"],
     "examine('orders')": ["Findings"],
 }

@@ -165,7 +165,7 @@ fn kept_inputs(target: &str) -> Vec<(String, Vec<u8>)> {
 }
 
 /// The number of the share of the proof tier that runs and the number of shares: `PROOF=2/5`.
-fn proof_share() -> (u64, u64) {
+pub(crate) fn proof_share() -> (u64, u64) {
     let Ok(share) = std::env::var("PROOF") else {
         return (1, 1);
     };

@@ -20,7 +20,7 @@ use deltafast::expr::{BoundExpr, CastMode, Expr, Function, Scalar};
 use deltafast::protocol::calendar::TimeZoneSpec;
 use deltafast::protocol::schema::{DataType, StringLayout};
 
-use crate::fuzz::{Random, long_seconds, seed, setting};
+use super::fuzz::{Random, long_seconds, seed, setting};
 
 /// Counts what each thread holds; blocks that another thread frees stay counted.
 #[cfg_attr(feature = "python", allow(dead_code))]

@@ -28,7 +28,7 @@ LAYOUTS = {
 
 
 #: What is compared each time; the other combinations belong to the proof tier.
-USUAL = (("partitioned", "jvm"), ("vectors", "arrow"))
+USUAL = (("vectors", "jvm"),)
 
 
 def make(spark, folder: str, layout: str) -> None:

@@ -77,6 +77,7 @@ def theirs(spark, path: str, **at: int):
     return reader.load(path)
 
 
+@pytest.mark.proof
 def test_delta_spark_reads_what_was_written_and_the_other_way_round(spark, root):
     frame = spark.range(100).selectExpr("id", "id % 3 p", "concat('é ', id) s")
     deltafast.spark.write(frame, root, partition_by=["p"], configuration=PROPERTIES)

@@ -19,8 +19,6 @@ from deltafast.spark._streaming.schema_log import SchemaLog, TrackedMetadata
 from deltafast.spark._streaming.stream_source import stream_format
 from oracle.reference import arrow
 
-from .helpers import usual_and_proof
-
 if TYPE_CHECKING:
     import pathlib
 
@@ -174,7 +172,8 @@ def test_settings_of_the_session_allow_changes_of_one_stream(streams, table):
             conf.unset(key)
 
 
-@pytest.mark.parametrize("ways", usual_and_proof([("source", "delta")], [("delta", "source")]))
+@pytest.mark.proof
+@pytest.mark.parametrize("ways", [("source", "delta"), ("delta", "source")])
 def test_a_query_continues_with_the_other_library(streams, table, ways):
     first, second = ways
     steps = (

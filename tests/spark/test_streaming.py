@@ -131,6 +131,7 @@ def changed(tmp_path_factory) -> pathlib.Path:
     return folder
 
 
+@pytest.mark.proof
 def test_batches_are_bounded_as_delta_spark_bounds_them(followed, appended):
     followed.ways = ("delta", "source", "native", "deltafast")
     assert len(followed.same(appended, {"maxFilesPerTrigger": 4}, "files")) == 3
@@ -179,7 +180,8 @@ def test_the_change_feed_streams(followed, changed):
     assert len(found[0]) == 5
 
 
-@pytest.mark.parametrize("way", usual_and_proof(["commits"], ["vectors"]))
+@pytest.mark.proof
+@pytest.mark.parametrize("way", ["commits", "vectors"])
 def test_the_change_feed_leaves_out_files(followed, tmp_path, way):
     folder = tmp_path / "t"
     properties = {"delta.enableChangeDataFeed": "true", "delta.enableDeletionVectors": str(way == "vectors").lower()}

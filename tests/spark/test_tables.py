@@ -159,6 +159,7 @@ def test_data_frames_are_merged(reference, spark, pair):
     assert reference.newest(mine) == version
 
 
+@pytest.mark.proof
 def test_files_are_laid_out_and_versions_come_back(reference, spark, pair):
     theirs, mine = pair
     java = spark._jvm.io.delta.tables.DeltaTable.forPath(spark._jsparkSession, theirs)

@@ -4,6 +4,7 @@
 >>> measure(deltafast.DeltaTable("/data/events")).files                                             # doctest: +SKIP
 """
 
-from deltafast.layout.measure import Layout, Overlap, Part, Ranges, Size, State, measure
+from deltafast.layout.layout_data import Overlap, Part, Ranges, Size, State
+from deltafast.layout.measure import Layout, measure
 
 __all__ = ["Layout", "Overlap", "Part", "Ranges", "Size", "State", "measure"]

@@ -5,18 +5,19 @@ The result is plain data, computed by DuckDB from the list of files; `deltafast.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from deltafast._interop.duckdb_query import connect, interruptible
 from deltafast.exceptions import DeltaError, MissingLibraryError
+from deltafast.layout.layout_data import LayoutData, Overlap, Part, Ranges, Size, State
 from deltafast.table import DeltaTable, pinned
 
 if TYPE_CHECKING:
     import duckdb
     import pyarrow as pa
 
-__all__ = ["Layout", "Overlap", "Part", "Ranges", "Size", "State", "measure"]
+__all__ = ["Layout", "measure"]
 
 #: Largest number of columns whose overlap is measured.
 MAX_COLUMNS = 32
@@ -27,96 +28,8 @@ SMALL = 16 << 20
 
 
 @dataclass(frozen=True)
-class Size:
-    """The files of less than `below` and at least `below / 2` bytes."""
-
-    below: int
-    files: int
-    bytes: int
-
-
-@dataclass(frozen=True)
-class Part:
-    """One partition; a table without partition columns is one partition with an empty name."""
-
-    name: str
-    files: int
-    bytes: int
-    rows: int | None
-    small_files: int
-
-
-@dataclass(frozen=True)
-class Overlap:
-    """Overlap of the file bounds in one column."""
-
-    name: str
-    clustered: bool
-    #: Number of files that have bounds.
-    files: int
-    #: Number of files whose bounds overlap those of a file, itself included: on average and at most; 1 is ideal.
-    depth: float
-    max_depth: int
-
-    @property
-    def share(self) -> float:
-        """The share of the files that the average file overlaps, itself included."""
-        return self.depth / self.files if self.files else 0.0
-
-
-@dataclass(frozen=True)
-class Ranges:
-    """The bounds of files in one column, ordered by the lower bound; of many files an even sample."""
-
-    name: str
-    #: How bounds became numbers: `number`; `time` (days since 1970-01-01, UTC); `rank` (position among all bounds).
-    scale: Literal["number", "time", "rank"]
-    #: The least and the greatest bound, as text.
-    least: str
-    greatest: str
-    low: list[float]
-    high: list[float]
-
-
-@dataclass(frozen=True)
-class State:
-    """One version."""
-
-    version: int
-    operation: str | None
-    files: int
-    bytes: int
-    rows: int | None
-    deleted_rows: int
-
-
-@dataclass(frozen=True)
-class Layout:
-    """The layout of one version of a table."""
-
-    uri: str
-    #: The table's name; without one, the last part of its location.
-    name: str
-    version: int
-    files: int
-    bytes: int
-    #: Number of stored rows, deleted ones included; None if it is unknown for a file.
-    rows: int | None
-    deleted_rows: int
-    files_with_vectors: int
-    files_without_rows: int
-    sizes: list[Size]
-    #: By size, the largest first.
-    partitions: list[Part]
-    columns: list[Overlap]
-    #: Of the clustering columns, and then of those whose bounds overlap least.
-    ranges: list[Ranges]
-    #: The oldest first.
-    versions: list[State]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the layout as plain values."""
-        return asdict(self)
+class Layout(LayoutData):
+    """The layout of one version of a table; a notebook shows its picture."""
 
     def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
         from deltafast.layout.picture import svg
@@ -232,8 +145,9 @@ def _columns(connection: duckdb.DuckDBPyConnection, files: pa.Table, clustered: 
 
 
 def _ranges(connection: duckdb.DuckDBPyConnection, files: pa.Table, columns: list[Overlap]) -> list[Ranges]:
+    schema: Any = files.schema
     chosen = sorted(columns, key=lambda column: (not column.clustered, column.share))[:MAX_RANGES]
-    return [_ranges_of(connection, column.name, files.schema.field(f"min.{column.name}").type) for column in chosen]
+    return [_ranges_of(connection, column.name, schema.field(f"min.{column.name}").type) for column in chosen]
 
 
 def _ranges_of(connection: duckdb.DuckDBPyConnection, name: str, kind: pa.DataType) -> Ranges:

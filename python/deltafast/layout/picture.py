@@ -14,7 +14,7 @@ from deltafast.exceptions import InvalidArgumentError
 if TYPE_CHECKING:
     import os
 
-    from deltafast.layout import Layout, Ranges
+    from deltafast.layout.layout_data import LayoutData, Ranges
 
 __all__ = ["draw", "svg"]
 
@@ -28,7 +28,7 @@ _LONGEST = 18
 
 
 @names_missing
-def draw(layout: Layout, path: str | os.PathLike[str]) -> None:
+def draw(layout: LayoutData, path: str | os.PathLike[str]) -> None:
     """Draw a layout.
 
     Args:
@@ -53,7 +53,7 @@ def draw(layout: Layout, path: str | os.PathLike[str]) -> None:
 
 
 @names_missing
-def svg(layout: Layout) -> str:
+def svg(layout: LayoutData) -> str:
     """Return the picture as an SVG element.
 
     Raises:
@@ -65,7 +65,7 @@ def svg(layout: Layout) -> str:
     return picture[picture.index("<svg") :]
 
 
-def _write(layout: Layout, figure: Any, target: Path, kind: str) -> None:
+def _write(layout: LayoutData, figure: Any, target: Path, kind: str) -> None:
     if kind != ".html":
         _save(figure, target, kind)
         return
@@ -83,7 +83,7 @@ def _save(figure: Any, target: Any, kind: str) -> None:
         figure.savefig(target, format=kind[1:], metadata=same.get(kind), dpi=120)
 
 
-def _figure(layout: Layout) -> Any:
+def _figure(layout: LayoutData) -> Any:
     from matplotlib.figure import Figure
 
     tall = bool(layout.ranges)
@@ -117,7 +117,7 @@ def _figure(layout: Layout) -> Any:
     return figure
 
 
-def _draw_sizes(axis: Any, layout: Layout) -> None:
+def _draw_sizes(axis: Any, layout: LayoutData) -> None:
     labels = [f"{size_text(size.below // 2)} to {size_text(size.below)}" for size in layout.sizes]
     bars = axis.barh(labels, [size.files for size in layout.sizes], color=_BLUE)
     axis.bar_label(bars, [f" {size.files:,}" for size in layout.sizes], fontsize=8)
@@ -126,7 +126,7 @@ def _draw_sizes(axis: Any, layout: Layout) -> None:
     axis.set_xlabel("files", fontsize=8)
 
 
-def _draw_partitions(axis: Any, layout: Layout) -> None:
+def _draw_partitions(axis: Any, layout: LayoutData) -> None:
     parts = layout.partitions[:_MOST][::-1]
     names = [part.name or "(not partitioned)" for part in parts]
     bars = axis.barh(names, [part.bytes / (1 << 20) for part in parts], color=_GREEN)
@@ -156,7 +156,7 @@ def _short(text: str) -> str:
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 
-def _draw_overlap(axis: Any, layout: Layout) -> None:
+def _draw_overlap(axis: Any, layout: LayoutData) -> None:
     columns = layout.columns[:_MOST][::-1]
     for clustered, color, label in ((True, _ORANGE, "clustering column"), (False, _GREY, "other column")):
         shares = [100 * column.share if column.clustered is clustered else 0.0 for column in columns]
@@ -169,7 +169,7 @@ def _draw_overlap(axis: Any, layout: Layout) -> None:
         axis.legend(fontsize=8, frameon=False)
 
 
-def _draw_versions(axis: Any, layout: Layout) -> None:
+def _draw_versions(axis: Any, layout: LayoutData) -> None:
     versions = [state.version for state in layout.versions]
     (files,) = axis.plot(versions, [state.files for state in layout.versions], color=_BLUE, marker="o", markersize=3)
     axis.set_ylim(bottom=0)

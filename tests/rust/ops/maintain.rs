@@ -18,7 +18,9 @@ use deltafast::store::{ObjectRole, StorageOptions, Store, open};
 use parquet::arrow::ArrowWriter;
 use serde_json::Value;
 
-use crate::tables::{create_table, file, infos, live, log, memory, options, snapshot, versions};
+use super::super::tables::{
+    create_table, file, infos, live, log, memory, options, snapshot, versions,
+};
 
 const FAULTS: [InjectedFault; 4] = [
     InjectedFault::ErrorBefore,

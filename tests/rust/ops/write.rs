@@ -16,7 +16,7 @@ use deltafast::store::fault::{FaultStore, InjectedFault, StoreOperation as Call}
 use deltafast::store::{ExternalPaths, StorageOptions, Store, TableStores};
 use deltafast::write::bound_constraints::TableConstraints;
 
-use crate::tables::{infos, live, log, memory, versions};
+use super::super::tables::{infos, live, log, memory, versions};
 
 fn batch(from: i64) -> RecordBatch {
     let ids: ArrayRef = Arc::new(Int64Array::from_iter_values(from..from + 10));

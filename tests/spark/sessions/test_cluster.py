@@ -117,6 +117,7 @@ def files(folder: pathlib.Path) -> set[str]:
     return {str(file) for file in folder.rglob("*.parquet")}
 
 
+@pytest.mark.proof
 def test_executors_lack_deltafast(spark):
     """There are two executors, each a Java of its own; their Python has Arrow, and no deltafast."""
 

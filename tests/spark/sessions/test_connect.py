@@ -230,6 +230,7 @@ def test_identity_columns_and_changes_of_a_replacement(spark, folder):
     assert sorted(number for kind, number, _ in reported if kind == "delete") == list(range(21, 40))
 
 
+@pytest.mark.proof
 def test_streams(spark, folder, followed):
     """The format as source and as sink, and batches that the server's Python writes."""
     source, copy = followed, f"{folder}-copy"
@@ -310,6 +311,7 @@ def test_programs_for_delta_spark(spark, enabled, folder):
     spark.sql("DROP TABLE renamed")
 
 
+@pytest.mark.proof
 def test_the_files_of_managed_tables_are_dropped_with_their_name(spark, enabled, folder):
     def place(name: str) -> pathlib.Path:
         row = spark.sql(f"SHOW TABLE EXTENDED LIKE '{name}'").first()

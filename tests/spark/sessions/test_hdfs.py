@@ -15,6 +15,7 @@ from .started import Started, builder
 
 pytestmark = [
     pytest.mark.spark,
+    pytest.mark.proof,
     pytest.mark.timeout(300),
     pytest.mark.child_session("hdfs"),
     pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),

@@ -62,6 +62,7 @@ def files(folder: pathlib.Path) -> set[str]:
     return {str(file) for file in folder.rglob("*.parquet")}
 
 
+@pytest.mark.proof
 def test_default_reader_and_writer_run_no_python_on_executors(spark, folder, monkeypatch):
     monkeypatch.setattr(spark.sparkContext, "pythonExec", "/nonexistent/python")
     rows = (

@@ -143,6 +143,7 @@ def test_frames_and_parameters_of_statements(spark, tmp_path):
     assert not [table for table in spark.catalog.listTables() if table.name.startswith("_pyspark")]
 
 
+@pytest.mark.proof
 def test_multi_insert_and_explain(spark, tmp_path):
     """EXPLAIN of a change runs nothing."""
     one, two = str(tmp_path / "one"), str(tmp_path / "two")
