@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import io
-import statistics
 from typing import Any, NamedTuple
 
 import publishing
+from samples import median
 from scenarios import BASELINE, SCENARIOS, SPARK, SUBJECT
 
 #: Peers in the picture, with their colors; other contenders are variants and lower bounds.
@@ -34,8 +34,8 @@ def factors(results: dict[str, Any]) -> tuple[list[str], list[Factor]]:
     for scenario in SCENARIOS:
         found = results["scenarios"].get(scenario.name)
         for phase, words in scenario.phases.items() if found else ():
-            mine = _wall(found, SUBJECT, phase)
-            theirs = {peer: _wall(found, peer, phase) for peer in PEERS}
+            mine = median(found, SUBJECT, phase, "wall")
+            theirs = {peer: median(found, peer, phase, "wall") for peer in PEERS}
             if mine and any(theirs.values()):
                 for peer, wall in theirs.items():
                     if wall:
@@ -43,12 +43,6 @@ def factors(results: dict[str, Any]) -> tuple[list[str], list[Factor]]:
                         points.append(Factor(len(labels), peer, wall / mine, bool(reasons)))
                 labels.append(scenario.name + (f": {words}" if words else ""))
     return labels, points
-
-
-def _wall(found: dict[str, Any], contender: str, phase: str) -> float | None:
-    samples = found["contenders"].get(contender, {}).get("samples", [])
-    walls = [sample["phases"][phase]["wall"] for sample in samples if phase in sample["phases"]]
-    return statistics.median(walls) if walls else None
 
 
 def digest(results: dict[str, Any]) -> str:

@@ -16,6 +16,7 @@ from typing import Any
 
 import chart
 import publishing
+from samples import median
 from scenarios import BASELINE, SCENARIOS, SUBJECT, Goal, Scenario
 
 Results = dict[str, Any]
@@ -49,13 +50,6 @@ Parquet files with one row group each (long, int, double, two strings, timestamp
 own merge benchmark (`benches/python/returns.py`) use 3 M rows of TPC-DS `web_returns`, and sources drawn from them."""
 
 
-def _measure(scenario: Results, contender: str, phase: str, measure: str) -> float | None:
-    samples = scenario["contenders"].get(contender, {}).get("samples", [])
-    values = [sample["phases"].get(phase, {}).get(measure, sample["facts"].get(measure)) for sample in samples]
-    known = [value for value in values if value is not None]
-    return statistics.median(known) if known else None
-
-
 def seconds(value: float | None) -> str:
     """Write a time with three significant digits.
 
@@ -87,13 +81,13 @@ def judge(goal: Goal, scenario: Scenario, results: Results) -> tuple[bool | None
         Whether the goal is reached, None if it was not measured, and the value reached.
     """
     phase = goal.phase or next(iter(scenario.phases))
-    mine = _measure(results, SUBJECT, phase, goal.measure)
+    mine = median(results, SUBJECT, phase, goal.measure)
     if mine is None:
         return None, ""
     if goal.of is None:
         return mine <= goal.limit, _amount(mine, goal.measure)
     others = [name for name in results["contenders"] if name == goal.of]
-    theirs = _measure(results, others[0], phase, goal.measure) if others else None
+    theirs = median(results, others[0], phase, goal.measure) if others else None
     if not theirs:
         return None, ""
     factor = mine / theirs
@@ -119,8 +113,8 @@ def _summary(results: Results) -> list[str]:
         if found is None:
             continue
         for number, (phase, words) in enumerate(scenario.phases.items()):
-            mine, theirs = (_measure(found, name, phase, "wall") for name in (SUBJECT, BASELINE))
-            peaks = [_measure(found, name, phase, "peak_mb") for name in (SUBJECT, BASELINE)]
+            mine, theirs = (median(found, name, phase, "wall") for name in (SUBJECT, BASELINE))
+            peaks = [median(found, name, phase, "peak_mb") for name in (SUBJECT, BASELINE)]
             title = f"[{scenario.title}](#{scenario.name})" + (f": {words}" if words else "")
             goals = [goal for goal in scenario.goals if goal.phase == phase or (goal.phase is None and number == 0)]
             compared = dict.fromkeys((SUBJECT, BASELINE, *(goal.of for goal in goals if goal.of)))
@@ -155,8 +149,8 @@ def _details(scenario: Scenario, found: Results) -> list[str]:
             cells += [
                 seconds(statistics.median(walls)),
                 f"{seconds(min(walls))} to {seconds(max(walls))}",
-                f"{_measure(found, name, phase, 'cpu'):.2f}",
-                f"{_measure(found, name, phase, 'peak_mb'):.0f}",
+                f"{median(found, name, phase, 'cpu'):.2f}",
+                f"{median(found, name, phase, 'peak_mb'):.0f}",
                 str(len(walls)),
                 found["commit"] or "-",
                 ", ".join(publishing.reservations(found, name)),
