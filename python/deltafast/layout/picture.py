@@ -23,6 +23,8 @@ _BLUE, _ORANGE, _GREY, _GREEN = "#3b6fb6", "#d9822b", "#8a8f98", "#4f9d69"
 _MOST = 20
 #: Bars for which there is room even if there are fewer.
 _LEAST_BARS = 4
+#: Columns of the grid: a multiple of all numbers of charts in a row.
+_GRID = 12
 #: Characters of a value on an axis.
 _LONGEST = 18
 
@@ -86,35 +88,37 @@ def _save(figure: Any, target: Any, kind: str) -> None:
 def _figure(layout: LayoutData) -> Any:
     from matplotlib.figure import Figure
 
-    tall = bool(layout.ranges)
-    figure: Any = Figure(figsize=(13, 12 if tall else 8.5), layout="constrained")
-    parts: Any = figure.subfigures(3 if tall else 2, 1, height_ratios=[1, 1.1, 1] if tall else None)
-    rows = "unknown" if layout.rows is None else f"{layout.rows - layout.deleted_rows:,}"
-    figure.suptitle(layout.name, fontsize=15, fontweight="bold")
-    parts[0].suptitle(
-        f"{layout.uri} at version {layout.version}: {layout.files:,} files, {size_text(layout.bytes)}, {rows} rows",
-        fontsize=9,
-        color=_GREY,
-    )
-    upper, lower = parts[0].subplots(1, 2), parts[-1].subplots(1, 2)
-    _draw_sizes(upper[0], layout)
-    _draw_partitions(upper[1], layout)
-    axes = [*upper, *lower]
-    if tall:
-        middle = parts[1].subplots(1, len(layout.ranges), squeeze=False)[0]
-        parts[1].suptitle(
-            "least to greatest value of each file: a scan skips the lines that its predicate misses", fontsize=10
-        )
-        for axis, ranges in zip(middle, layout.ranges, strict=True):
-            _draw_ranges(axis, ranges)
-        axes += middle.tolist()
-    _draw_overlap(lower[0], layout)
-    _draw_versions(lower[1], layout)
-    for axis in axes:
+    rows = 3 if layout.ranges else 2
+    figure: Any = Figure(figsize=(13, 4 * rows + 0.5), layout="constrained")
+    grid: Any = figure.add_gridspec(rows, _GRID)
+    half = _GRID // 2
+    sizes, partitions = figure.add_subplot(grid[0, :half]), figure.add_subplot(grid[0, half:])
+    overlap, versions = figure.add_subplot(grid[-1, :half]), figure.add_subplot(grid[-1, half:])
+    width = _GRID // max(1, len(layout.ranges))
+    ranges = [figure.add_subplot(grid[1, i * width : (i + 1) * width]) for i in range(len(layout.ranges))]
+    count = "unknown" if layout.rows is None else f"{layout.rows - layout.deleted_rows:,}"
+    about = f"{layout.uri} at version {layout.version}: {layout.files:,} files, {size_text(layout.bytes)}, {count} rows"
+    figure.suptitle(f"{layout.name}\n{about}", fontsize=12)
+    _draw_sizes(sizes, layout)
+    _draw_partitions(partitions, layout)
+    for axis, of_column in zip(ranges, layout.ranges, strict=True):
+        _draw_ranges(axis, of_column)
+    _draw_overlap(overlap, layout)
+    _draw_versions(versions, layout)
+    for axis in (sizes, partitions, *ranges, overlap, versions):
         axis.spines[["top", "right"]].set_visible(False)
         axis.title.set_fontsize(10)
         axis.tick_params(labelsize=8)
+    _fix_positions(figure)
     return figure
+
+
+def _fix_positions(figure: Any) -> None:
+    """Round the positions of the axes: those that the layout engine finds differ in their last digits each time."""
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")
+    for axis in figure.axes:
+        axis.set_position([round(part, 4) for part in axis.get_position().bounds])
 
 
 def _draw_sizes(axis: Any, layout: LayoutData) -> None:
@@ -141,8 +145,8 @@ def _draw_ranges(axis: Any, ranges: Ranges) -> None:
     # A file of one value is still seen as a dot.
     axis.hlines(range(len(ranges.low)), ranges.low, ranges.high, color=_BLUE, linewidth=1.2)
     axis.scatter(ranges.low, range(len(ranges.low)), color=_BLUE, s=3)
-    axis.set_title(ranges.name)
-    axis.set_ylabel("files, by least value", fontsize=8)
+    axis.set_title(f"values of {ranges.name} in each file")
+    axis.set_ylabel("files", fontsize=8)
     axis.set_yticks([])
     if ranges.scale == "time":
         axis.xaxis_date()
