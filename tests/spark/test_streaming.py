@@ -418,6 +418,7 @@ def test_the_format_reads_and_writes_tables(reference, spark, tmp_path):
     assert not list(pathlib.Path(folder).rglob("*.arrows"))
 
 
+@pytest.mark.proof
 def test_sinks_write_each_batch_once(reference, spark, tmp_path):
     source = tmp_path / "source"
     for n in range(3):

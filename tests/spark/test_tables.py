@@ -69,6 +69,7 @@ def same_end(reference, theirs: str, ours_: str, *, counted: bool = True) -> Non
         assert {key: found[key] for key in both} == {key: expected[key] for key in both}
 
 
+@pytest.mark.proof
 def test_rows_are_deleted_and_updated(reference, spark, pair):
     theirs, mine = pair
     table = DeltaTable.forPath(spark, mine)

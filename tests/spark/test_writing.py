@@ -259,6 +259,7 @@ def test_an_empty_frame_adds_no_file(reference, spark, tmp_path):
     assert (parquet_files(folder), reference._load(folder).count()) == (set(), 0)
 
 
+@pytest.mark.proof
 @pytest.mark.timeout(600)
 def test_optimized_writes_leave_few_files(reference, spark, tmp_path):
     """As delta-spark's: by option, by the session, by the table, in this order; and in jobs."""
