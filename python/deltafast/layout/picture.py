@@ -23,8 +23,6 @@ _BLUE, _ORANGE, _GREY, _GREEN = "#3b6fb6", "#d9822b", "#8a8f98", "#4f9d69"
 _MOST = 20
 #: Bars for which there is room even if there are fewer.
 _LEAST_BARS = 4
-#: Columns of the grid: a multiple of all numbers of charts in a row.
-_GRID = 12
 #: Characters of a value on an axis.
 _LONGEST = 18
 
@@ -90,12 +88,11 @@ def _figure(layout: LayoutData) -> Any:
 
     rows = 3 if layout.ranges else 2
     figure: Any = Figure(figsize=(13, 4 * rows + 0.5), layout="constrained")
-    grid: Any = figure.add_gridspec(rows, _GRID)
-    half = _GRID // 2
-    sizes, partitions = figure.add_subplot(grid[0, :half]), figure.add_subplot(grid[0, half:])
-    overlap, versions = figure.add_subplot(grid[-1, :half]), figure.add_subplot(grid[-1, half:])
-    width = _GRID // max(1, len(layout.ranges))
-    ranges = [figure.add_subplot(grid[1, i * width : (i + 1) * width]) for i in range(len(layout.ranges))]
+    grid: Any = figure.add_gridspec(rows, 1)
+    # Each row is a grid of its own, so that long labels in one take no room in another.
+    sizes, partitions = _axes(grid, 0, 2)
+    overlap, versions = _axes(grid, rows - 1, 2)
+    ranges = _axes(grid, 1, len(layout.ranges)) if layout.ranges else []
     count = "unknown" if layout.rows is None else f"{layout.rows - layout.deleted_rows:,}"
     about = f"{layout.uri} at version {layout.version}: {layout.files:,} files, {size_text(layout.bytes)}, {count} rows"
     figure.suptitle(f"{layout.name}\n{about}", fontsize=12)
@@ -111,6 +108,10 @@ def _figure(layout: LayoutData) -> Any:
         axis.tick_params(labelsize=8)
     _fix_positions(figure)
     return figure
+
+
+def _axes(grid: Any, row: int, count: int) -> list[Any]:
+    return list(grid[row].subgridspec(1, count).subplots(squeeze=False)[0])
 
 
 def _fix_positions(figure: Any) -> None:
