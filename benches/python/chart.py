@@ -55,7 +55,7 @@ def digest(results: dict[str, Any]) -> str:
 
 
 def draw(results: dict[str, Any]) -> str:
-    """Draw the picture; equal results give equal pictures.
+    """Draw the picture.
 
     Args:
         results: The results that `run.py` collected.

@@ -59,8 +59,12 @@ def svg(layout: LayoutData) -> str:
     Raises:
         MissingLibraryError: matplotlib is not installed.
     """
+    return _svg_of(_figure(layout))
+
+
+def _svg_of(figure: Any) -> str:
     text = io.StringIO()
-    _save(_figure(layout), text, ".svg")
+    _save(figure, text, ".svg")
     picture = text.getvalue()
     return picture[picture.index("<svg") :]
 
@@ -70,7 +74,7 @@ def _write(layout: LayoutData, figure: Any, target: Path, kind: str) -> None:
         _save(figure, target, kind)
         return
     title = escape(f"{layout.name} at version {layout.version}")
-    page = f"<!doctype html><meta charset='utf-8'><title>{title}</title>{svg(layout)}\n"
+    page = f"<!doctype html><meta charset='utf-8'><title>{title}</title>{_svg_of(figure)}\n"
     target.write_text(page, encoding="utf-8")
 
 
