@@ -29,10 +29,10 @@ _CONFIGURATION = {
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
-    "spark.driver.memory": "1g",
+    "spark.driver.memory": "2g",
     # Jobs are short: compiling by Spark and many partitions cost more than they give; so does verifying classes that
     # everybody uses.
-    "spark.driver.extraJavaOptions": "-Xmn400m -Duser.timezone=UTC "
+    "spark.driver.extraJavaOptions": "-Xmn800m -Duser.timezone=UTC "
     "-XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote",
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",

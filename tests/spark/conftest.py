@@ -32,7 +32,7 @@ def spark(reference: Reference):
     return reference._spark
 
 
-@pytest.fixture(params=usual_and_proof(["index", "arrow"], ["join", "many", "paths"]))
+@pytest.fixture(params=usual_and_proof(["index"], ["arrow", "join", "many", "paths"]))
 def way(request: pytest.FixtureRequest, spark, monkeypatch: pytest.MonkeyPatch):
     """Give each way of reading; that over a list of files as it is for very many, too, and with Spark's own reader."""
     if request.param == "many":

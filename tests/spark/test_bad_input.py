@@ -67,6 +67,7 @@ def vacuum(path: str) -> None:
     DeltaTable(path).vacuum(retention_hours=0, enforce_retention_duration=False, dry_run=False)
 
 
+@pytest.mark.proof
 def test_a_version_that_was_vacuumed_is_named(spark, replaced, way):
     assert ids(deltafast.spark.read(spark, replaced, 0, read_mode=way)) == [1, 2]
     vacuum(replaced)

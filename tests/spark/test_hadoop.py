@@ -163,6 +163,7 @@ def test_of_writers_at_once_each_makes_its_own_version(spark, root, options):
     assert [name for name in hdfs.tree(spark, root) if "tmp" in name] == []
 
 
+@pytest.mark.proof
 def test_the_store_is_safe_to_commit_to(root, options):
     report = check_store(root, storage_options=options, writers=8, rounds=10, objects=100)
     assert report, repr(report)

@@ -12,7 +12,7 @@ from deltafast import DeltaTable
 from deltafast.exceptions import ConstraintViolatedError, InvalidArgumentError
 from deltafast.spark import jobs
 
-from .helpers import rows, usual_and_proof
+from .helpers import rows
 
 pytestmark = [
     pytest.mark.spark,
@@ -23,7 +23,7 @@ pytestmark = [
 #: Start and step by column.
 COUNTED = {"a": (10, 3), "d": (-1, -2)}
 #: What is compared each time; the other combinations belong to the proof tier.
-USUAL = (("partitioned", "jvm"), ("names", "arrow"))
+USUAL = (("partitioned", "jvm"),)
 LAYOUTS = {
     "plain": ("", "'delta.dataSkippingNumIndexedCols' = '0'"),
     "partitioned": ("partitioned by (p)", "'delta.enableChangeDataFeed' = 'true'"),
@@ -181,7 +181,8 @@ def test_statements_need_no_driver(reference, spark, tmp_path, monkeypatch):
     check(folder, 80)
 
 
-@pytest.mark.parametrize("layout", usual_and_proof(["partitioned"], ["names"]))
+@pytest.mark.proof
+@pytest.mark.parametrize("layout", ["partitioned", "names"])
 def test_new_rows_of_a_merge(reference, spark, tmp_path, layout):
     folder = make(spark, tmp_path / "t", layout)
     deltafast.spark.write(frame_of(spark, 20), folder, "append")

@@ -162,6 +162,7 @@ UPDATES = [
 ]
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("layout", COMPARED)
 def test_update_is_the_embedded_one(reference, spark, tmp_path, layout):
     core = str(make(tmp_path / "t", layout))
@@ -257,6 +258,7 @@ def frame_of(spark, table: pa.Table) -> Any:
     return spark.createDataFrame(table).repartition(3)
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("layout", COMPARED)
 def test_merge_is_the_embedded_one(reference, spark, tmp_path, layout):
     core = str(make(tmp_path / "t", layout))

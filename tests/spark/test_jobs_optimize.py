@@ -21,7 +21,7 @@ from deltafast.spark import jobs
 from deltafast.spark.jobs.ranges import Bin, Ranges
 from deltafast.spark.jobs.tasks import keys_of, shared
 
-from .helpers import rows, usual_and_proof
+from .helpers import rows
 from .test_jobs import COMPARED, LAYOUTS, content, leftovers, make, same_ids, table_of, twin
 
 pytestmark = [
@@ -143,7 +143,8 @@ def met(folder: str) -> int:
     return sum(len(table.file_uris(file_pruning_predicate=text)) for text in filters)
 
 
-@pytest.mark.parametrize("kind", usual_and_proof(["clustered"], ["z-order"]))
+@pytest.mark.proof
+@pytest.mark.parametrize("kind", ["clustered", "z-order"])
 def test_rows_lie_as_well_along_the_curve(reference, spark, tmp_path, kind):
     folder = tmp_path / "t"
     for n in range(4):
@@ -195,6 +196,7 @@ def test_rows_lie_as_well_along_the_curve(reference, spark, tmp_path, kind):
         assert reference._load(ours).count() == 41_000
 
 
+@pytest.mark.proof
 def test_columns_of_every_type_have_an_order(reference, spark, tmp_path):
     count = 600
     day, utc = dt.date(2020, 1, 1), dt.datetime(2020, 1, 1, tzinfo=dt.UTC)
@@ -316,7 +318,8 @@ def bounds(folder: str) -> list[str]:
     ).to_pylist()))  # fmt: skip
 
 
-@pytest.mark.parametrize("by", usual_and_proof([[]], [["p"]]), ids=["one file", "partitions"])
+@pytest.mark.proof
+@pytest.mark.parametrize("by", [[], ["p"]], ids=["one file", "partitions"])
 def test_row_groups_are_copied_where_they_are_large(reference, spark, tmp_path, by):
     folder = str(tmp_path / "t")
     for n in range(4):
@@ -341,6 +344,7 @@ def test_row_groups_are_copied_where_they_are_large(reference, spark, tmp_path, 
     assert found[0] == found[1] > 0
 
 
+@pytest.mark.proof
 def test_rows_are_written_where_files_differ_or_have_deleted_rows(spark, tmp_path):
     folder = str(tmp_path / "t")
     vectors = {"delta.enableDeletionVectors": "true"}

@@ -242,6 +242,7 @@ def test_changes_are_read_by_spark_and_filters_skip_their_files(spark, tables):
     assert feed.count() == len(everything)
 
 
+@pytest.mark.proof
 def test_changes_have_the_names_of_their_last_version(reference, spark, tmp_path):
     mode = "spark.databricks.delta.changeDataFeed.defaultSchemaModeForColumnMappingTable"
     mapped, plain = tmp_path / "mapped", tmp_path / "plain"

@@ -153,6 +153,7 @@ def test_rows_that_are_not_deleted(spark, tmp_path):
             assert [row.id for row in ours.sort("id").collect()] == ids
 
 
+@pytest.mark.proof
 def test_long_values_and_many_of_them(spark, tmp_path):
     """Of rows that are larger than what is made together, and of which many fit in there."""
     path = str(tmp_path / "t")

@@ -102,6 +102,7 @@ def test_rows_are_deleted_and_updated(reference, spark, pair):
     assert table.toDF().count() == 0
 
 
+@pytest.mark.proof
 def test_data_frames_are_merged(reference, spark, pair):
     theirs, mine = pair
     source = spark.range(40, 130, 1, 3).selectExpr(

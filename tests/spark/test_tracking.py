@@ -13,6 +13,8 @@ from deltafast.exceptions import DeltaWarning
 from deltafast.spark._scan import file_index
 from deltafast.spark._session import java_library
 
+from .helpers import usual_and_proof
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -62,7 +64,7 @@ QUESTIONS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", QUESTIONS)
+@pytest.mark.parametrize("name", usual_and_proof([*QUESTIONS][:5], [*QUESTIONS][5:]))
 def test_they_are_those_of_the_reference(reference, spark, tracked, name):
     ask = QUESTIONS[name]
     ours, theirs = ask(deltafast.spark.read(spark, tracked)), ask(reference._load(tracked))

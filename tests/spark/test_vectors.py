@@ -117,7 +117,7 @@ def _conf(spark: Any, settings: dict[str, str]) -> Any:
     return Session(spark).set(settings)
 
 
-@pytest.mark.parametrize("setting", usual_and_proof([*SETTINGS][:3], [*SETTINGS][3:]))
+@pytest.mark.parametrize("setting", usual_and_proof([*SETTINGS][:1], [*SETTINGS][1:]))
 def test_all_types_are_those_of_the_reference(reference, spark, types, reader, setting):
     expected = _sums(reference._load(types))
     assert 10_000 < expected[0][0] < ROWS
@@ -213,6 +213,7 @@ def test_the_plan_is_one_scan(spark, types):
     assert len(deltafast.spark.read(spark, types).columns) == len(COLUMNS)
 
 
+@pytest.mark.proof
 def test_a_table_of_delta_spark_after_a_merge(reference, spark, tmp_path, reader):
     path = str(tmp_path / "t")
     reference.sql(
@@ -332,6 +333,7 @@ def test_a_build_of_the_same_sources_gives_the_same_bytes(tmp_path):
     assert (tmp_path / "again.jar").read_bytes() == java_library._JAR.read_bytes()
 
 
+@pytest.mark.proof
 def test_janino_compiles_the_classes_where_a_link_error_is_met(spark, types, tmp_path, monkeypatch):
     expected = deltafast.spark.read(spark, types).selectExpr("sum(id)", "count(*)").collect()
     rows = sorted(map(str, deltafast.spark.read(spark, types).collect()))

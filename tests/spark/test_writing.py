@@ -320,6 +320,7 @@ TOO_LONG = {
 }
 
 
+@pytest.mark.proof
 def test_lengths_of_strings_are_limited_at_any_depth(reference, spark, tmp_path):
     folder = str(tmp_path / "t")
     name = f"delta.`{folder}`"

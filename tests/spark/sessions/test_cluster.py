@@ -135,6 +135,7 @@ def test_executors_lack_deltafast(spark):
     assert sys.executable != os.environ["PYSPARK_PYTHON"]
 
 
+@pytest.mark.proof
 def test_reading(spark, tmp_path):
     """The rows of the default writer are read by index and by paths."""
     folder = tmp_path / "reading"
@@ -261,6 +262,7 @@ def test_large_tables_that_jobs_refuse_are_changed_in_the_driver(spark, tmp_path
         table.update("id = 11", {"id": "1L"})
 
 
+@pytest.mark.proof
 def test_streams(spark, tmp_path, source):
     """From table to table, with batches at native speed."""
     copy = tmp_path / "copy"

@@ -203,6 +203,7 @@ def test_commands_as_jobs(spark, folder):
     spark.conf.unset("spark.deltafast.engine")
 
 
+@pytest.mark.proof
 def test_identity_columns_and_changes_of_a_replacement(spark, folder):
     made = DeltaTable.create(spark).location(f"{folder}-counted").property("delta.enableChangeDataFeed", "true")
     made = made.addColumn("id", "bigint").addColumn(
@@ -371,6 +372,7 @@ def test_a_second_session_leaves_the_first_one_enabled(spark, enabled):
     assert spark.table("shared").count() == 3
 
 
+@pytest.mark.proof
 def test_write_to(spark, enabled, folder):
     """`writeTo`, of tables by name and by path."""
     rows = spark.range(4).selectExpr("id", "id % 2 p")

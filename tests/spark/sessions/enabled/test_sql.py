@@ -14,7 +14,7 @@ from pyspark.sql.types import IntegerType, StructField, StructType
 import deltafast.spark
 from deltafast import DeltaTable
 from spark.child_session import BOTH
-from spark.helpers import ids
+from spark.helpers import ids, usual_and_proof
 
 pytestmark = [
     pytest.mark.spark,
@@ -199,6 +199,7 @@ def test_multi_insert_and_explain(spark, tmp_path):
         spark.sql(f"DROP TABLE {name}")
 
 
+@pytest.mark.proof
 def test_changes_through_views(spark, tmp_path):
     path = str(tmp_path / "seen")
     spark.range(3).write.format("delta").save(path)
@@ -291,7 +292,7 @@ def test_alter_table(spark, tmp_path):
     spark.sql("DROP TABLE moved")
 
 
-@pytest.mark.parametrize("engine", ["driver", "jobs"])
+@pytest.mark.parametrize("engine", usual_and_proof(["driver"], ["jobs"]))
 def test_merge_adds_columns_that_a_clause_names(spark, tmp_path, engine):
     from delta.tables import DeltaTable as Table
 
