@@ -17,7 +17,7 @@ PYTEST := $(PY) -m pytest -n 2 --dist worksteal
 CORE := -m "not spark and not proof" --ignore tests/spark
 
 .DEFAULT_GOAL := check
-.PHONY: help demo test test-core test-full check fast bench site stages crash fuzz miri wheel build build-jar release rust-test clean
+.PHONY: help demo test test-core test-full check fast bench site stages crash fuzz miri wheel build build-jar release compiled installed rust-test clean
 
 help: ## Show these lines
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -25,10 +25,8 @@ help: ## Show these lines
 demo: $(VENV)/.built ## Set up, build, open real tables and one of a million files
 	$(PY) dev/demo.py --cache $(CACHE)
 
-# Packages are installed while the compiler works.
 test: $(VENV)/.made ## Set up, build, run the tiers core and spark, and a share of the tier proof
-	$(MAKE) -j 2 $(VENV)/.built $(VENV)/.test
-	PROOF=$(PROOF) $(MAKE) rust-test
+	PROOF=$(PROOF) $(MAKE) -j 2 compiled installed
 	$(PYTEST) --durations 40 --proof $(PROOF) --ignore tests/crash
 	$(PYTEST) --proof $(PROOF) tests/crash
 
@@ -39,10 +37,16 @@ test-core: $(VENV)/.made ## Set up, build, run all tests that need no Java
 	@echo "Left out: the tiers spark (needs Java 17) and proof (long); make test runs the first and a share of the second."
 
 test-full: $(VENV)/.made ## Set up, build, run all tests there are; takes up to an hour
-	$(MAKE) -j 2 $(VENV)/.built $(VENV)/.test
-	PROOF=all $(MAKE) rust-test
+	PROOF=all $(MAKE) -j 2 compiled installed
 	$(PYTEST) --durations 40 --proof all --ignore tests/crash
 	$(PYTEST) --proof all tests/crash
+
+# The compiler leaves processors idle at the beginning of a crate, and packages are installed meanwhile.
+compiled: $(VENV)/.built
+	$(MAKE) rust-test
+
+installed:
+	nice -n 19 $(MAKE) $(VENV)/.test
 
 rust-test: $(VENV)/.made
 	cargo test --workspace --features $(FEATURES),testing --lib

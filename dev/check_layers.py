@@ -58,6 +58,7 @@ PYTHON_RANK = {
     "_display": 0,
     "_libraries": 1,
     "_logging": 2,
+    "credentials": 2,
     "progress": 2,
     "transaction": 2,
     "schema": 2,

@@ -52,6 +52,7 @@ REFERENCE = {
     "reference/exceptions.md": ("Exceptions", ["deltafast.exceptions"]),
     "reference/stores.md": ("Stores", ["deltafast.stores", "deltafast.check", "deltafast.filesystem"]),
     "reference/catalog.md": ("Catalogs", ["deltafast.catalog"]),
+    "reference/credentials.md": ("Credentials", ["deltafast.credentials"]),
     "reference/polars.md": ("Polars", ["deltafast.polars"]),
     "reference/doctor.md": ("Doctor", ["deltafast.doctor", "deltafast.doctor.finding.Finding"]),
     "reference/layout.md": (

@@ -5,6 +5,7 @@ of dicts are in `deltafast._core_types`. A `schema` is a string as in `schemaStr
 `deltafast.exceptions`. Every blocking call releases the GIL and reacts to Ctrl-C.
 """
 
+from collections.abc import Callable
 from typing import Any, Generic, TypeVar, final
 from typing import Protocol as Interface
 
@@ -40,10 +41,12 @@ from deltafast._core_types import (
     Protocol,
     RepairOptions,
     RepairResult,
+    RequestLog,
     RestoreOptions,
     RestoreResult,
     ScanExplanation,
     ScanPlan,
+    SegmentSummary,
     SetTransaction,
     SourceStatistics,
     StoreCheckReport,
@@ -69,6 +72,7 @@ __all__ = [
     "CommitResult",
     "Commits",
     "Counter",
+    "CredentialSource",
     "FileUpload",
     "Files",
     "OptimizeJob",
@@ -99,6 +103,7 @@ __all__ = [
     "repair",
     "restore",
     "table_constraints",
+    "take_requests",
     "update",
     "vacuum",
     "version",
@@ -234,6 +239,7 @@ class Snapshot:
     def version(self) -> int: ...
     @property
     def timestamp_ms(self) -> int: ...
+    def segment_summary(self) -> SegmentSummary: ...
     def protocol(self) -> Protocol: ...
     def metadata(self) -> Metadata: ...
     def arrow_schema(self, string_view: bool = False) -> ArrowSchemaExport: ...
@@ -567,6 +573,19 @@ def expand_address(address: str) -> str:
 
 def is_url(address: str) -> bool:
     """Return whether an address is a URL, and not a local path."""
+
+@final
+class CredentialSource:
+    """A source of credentials that storage options refer to while it exists.
+
+    `ask` returns the credentials by name, and when they expire in milliseconds since the epoch.
+    """
+
+    def __new__(cls, ask: Callable[[], tuple[dict[str, str], int | None]]) -> CredentialSource: ...
+    def option(self) -> tuple[str, str]: ...
+
+def take_requests() -> RequestLog:
+    """Take the requests to object stores that were recorded since the last call."""
 
 def option_warnings(options: dict[str, str]) -> list[str]:
     """Return warnings about storage options: unknown names, and options without effect."""

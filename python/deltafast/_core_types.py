@@ -667,6 +667,36 @@ class RepairResult(TypedDict):
     """Missing deletion vectors: paths relative to the table root, or as in the log."""
 
 
+class RequestRecord(TypedDict):
+    """One request and its answer; a request that is sent again has a record for each attempt."""
+
+    method: str
+    """The HTTP method."""
+    url: str
+    """The URL without user name, password, signature and tokens."""
+    range: str | None
+    """The header `Range`."""
+    sent_bytes: int
+    """The bytes of the request's body."""
+    status: int | None
+    """The status of the answer."""
+    received_bytes: int | None
+    """The bytes of the answer's body, if its headers say it."""
+    error: str | None
+    """The kind of error if there was no answer."""
+    elapsed_ms: float
+    """Milliseconds until the headers of the answer."""
+
+
+class RequestLog(TypedDict):
+    """What was recorded since records were taken last."""
+
+    records: list[RequestRecord]
+    """The records, in the order of the answers."""
+    dropped: int
+    """The number of requests that were not recorded, since too many records waited."""
+
+
 class RestoreOptions(TypedDict):
     """Options of a restore: either `version` or `timestamp_ms`."""
 
@@ -759,6 +789,19 @@ class ScanExplanation(TypedDict):
     """Row groups of the files that remain; None if their footers were not read."""
     overlaps: list[ColumnOverlap]
     """Overlap of all live files in the columns of the predicate that have bounds."""
+
+
+class SegmentSummary(TypedDict):
+    """From which files of the log a version was read."""
+
+    checkpoint_version: int | None
+    """The version of the checkpoint."""
+    checkpoint_files: int
+    """The number of its files."""
+    commits: int
+    """The number of commits after it."""
+    commit_files: int
+    """The number of files that have them; a compaction has several."""
 
 
 class SourceStatistics(TypedDict):

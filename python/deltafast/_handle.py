@@ -120,7 +120,8 @@ class TableHandle:
         self._decoded: _Decoded | None = None
         #: The location as it was given.
         self.given_uri = address(table_uri)
-        core_storage_options = text_options(storage_options)
+        # A source of credentials lives as long as its options.
+        self._core_storage_options = text_options(storage_options, self.given_uri)
         self.storage_options = None if storage_options is None else dict(storage_options)
         self.config = config
         self.options = dict(options)
@@ -132,13 +133,13 @@ class TableHandle:
             self.given_uri,
             version=version,
             timestamp_ms=timestamp_ms,
-            storage_options=core_storage_options,
+            storage_options=self._core_storage_options,
             log_tail=options["log_tail"],
             store=adapted_store(self.store, self.given_uri),
             options=core_open_options(self.time_zone, options["max_table_version"], options["allow_external_paths"]),
             committer=options["committer"],
         )
-        log_open(self.table_uri, self.version(), (perf_counter() - started) * 1000)
+        log_open(self.snapshot, self.table_uri, (perf_counter() - started) * 1000)
 
     def __repr__(self) -> str:
         return f"DeltaTable({self.table_uri!r}, version={self.version()})"

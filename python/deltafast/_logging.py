@@ -1,8 +1,8 @@
-"""Observability: logger and tracer `deltafast` get each commit and open, the logger each scan, too.
+"""Observability: what the logger and the tracer `deltafast` get.
 
-The logger gets a line for each commit (INFO), open and scan (DEBUG), the tracer of OpenTelemetry a span for each commit
-and open. A program that has not imported `logging` or `opentelemetry.trace` cannot listen, so nothing is imported or
-formatted for it.
+The logger gets a line for each commit (INFO), open, scan, request to an object store and warning (DEBUG), the tracer of
+OpenTelemetry a span for each commit and open. A program that has not imported `logging` or `opentelemetry.trace` cannot
+listen, so nothing is imported or formatted for it.
 """
 
 from __future__ import annotations
@@ -11,13 +11,16 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
+from deltafast import _core
+from deltafast.exceptions import warn
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from logging import Logger
 
-    from deltafast._core_types import ScanPlan
+    from deltafast._core_types import ScanPlan, SegmentSummary
 
-__all__ = ["debug_logger", "log_commit", "log_open", "log_scan"]
+__all__ = ["debug_logger", "log_commit", "log_open", "log_requests", "log_scan", "log_warning", "takes_requests"]
 
 
 def log_commit(
@@ -60,14 +63,38 @@ def log_commit(
         logger.info(message, operation, version, url, commit_ms, tries, facts or "no metrics", extra=extra)
 
 
-def log_open(url: str, version: int, open_ms: float) -> None:
-    """Log the opening of a table."""
+def log_open(snapshot: _core.Snapshot, url: str, open_ms: float) -> None:
+    """Log the opening of a table, and from which files of its log.
+
+    Args:
+        snapshot: What was opened.
+        url: The table, without credentials.
+        open_ms: Milliseconds.
+    """
+    version = snapshot.version
     _record_span("deltafast.open", open_ms, {"deltafast.table": url, "deltafast.version": version})
     logger = debug_logger()
     if logger is None:
         return
-    extra = {"table": url, "version": version, "open_ms": open_ms}
-    logger.debug("opened version %d of %s in %.1f ms", version, url, open_ms, extra=extra)
+    segment = snapshot.segment_summary()
+    extra = {"table": url, "version": version, "open_ms": open_ms, "segment": dict(segment)}
+    message = "opened version %d of %s in %.1f ms from %s"
+    logger.debug(message, version, url, open_ms, _segment_text(segment), extra=extra)
+
+
+def _segment_text(segment: SegmentSummary) -> str:
+    """Return a text such as `the checkpoint of version 10 (1 file) and 3 commits`."""
+    commits = _count_text(segment["commits"], "commit")
+    if segment["commit_files"] != segment["commits"]:
+        commits += f" ({_count_text(segment['commit_files'], 'file')})"
+    if segment["checkpoint_version"] is None:
+        return commits
+    files = _count_text(segment["checkpoint_files"], "file")
+    return f"the checkpoint of version {segment['checkpoint_version']} ({files}) and {commits}"
+
+
+def _count_text(number: int, noun: str) -> str:
+    return f"1 {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def log_scan(logger: Logger, url: str, version: int, plan: ScanPlan) -> None:
@@ -76,6 +103,36 @@ def log_scan(logger: Logger, url: str, version: int, plan: ScanPlan) -> None:
     extra = {"table": url, "version": version, "plan": dict(plan)}
     message = "a scan of version %d of %s reads %d of %d files: partition values exclude %d, statistics %d"
     logger.debug(message, version, url, files, total, total - partitions, partitions - files, extra=extra)
+
+
+def log_warning(message: str) -> None:
+    """Log a warning of the core, such as the reason why a checkpoint is ignored, and emit it."""
+    logger = debug_logger()
+    if logger is not None:
+        logger.debug("warning: %s", message)
+    warn(message)
+
+
+def takes_requests() -> bool:
+    """Return whether the logger takes requests; the core asks before each call."""
+    return debug_logger() is not None
+
+
+def log_requests() -> None:
+    """Log the requests to object stores since the last time; the core calls this during and after its own calls."""
+    logger = debug_logger()
+    requests = _core.take_requests()
+    if logger is None:
+        return
+    for request in requests["records"]:
+        asked = " ".join(filter(None, (request["method"], request["url"], request["range"])))
+        answer = request["error"] if request["status"] is None else str(request["status"])
+        sizes = ((request["sent_bytes"] or None, "sent"), (request["received_bytes"], "received"))
+        facts = "".join(f", {size} bytes {verb}" for size, verb in sizes if size is not None)
+        message = "request %s: %s in %.1f ms%s"
+        logger.debug(message, asked, answer, request["elapsed_ms"], facts, extra={"request": dict(request)})
+    if requests["dropped"]:
+        logger.debug("%d requests are missing here: too many between two lines", requests["dropped"])
 
 
 def debug_logger() -> Logger | None:

@@ -104,6 +104,6 @@ def check_store(
 
         store = adapt_store(store, uri)
     options: CheckOptions = {"rounds": rounds, "writers": writers, "objects": objects}
-    found = _core.check_store(uri, options, text_options(storage_options), store)
+    found = _core.check_store(uri, options, text_options(storage_options, uri), store)
     findings = tuple(Finding(**finding) for finding in found["findings"])
     return StoreCheck(found["url"], found["safe"], findings)

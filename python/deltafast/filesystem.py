@@ -57,7 +57,8 @@ class DeltaStorageHandler(pafs.FileSystemHandler):
         known_sizes: Mapping[str, int] | None = None,
     ) -> None:
         self._uri = address(table_uri)
-        self._options = text_options(options)
+        self._given = None if options is None else dict(options)
+        self._options = text_options(options, self._uri)
         self._sizes = dict(known_sizes or {})
         self._files = _core.Files.open(self._uri, self._options)
         root = location(self._uri)
@@ -75,7 +76,7 @@ class DeltaStorageHandler(pafs.FileSystemHandler):
         return cls(handle.given_uri, handle.storage_options if options is None else options, known_sizes)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self._uri, self._options, self._sizes)
+        return type(self), (self._uri, self._given, self._sizes)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, DeltaStorageHandler):

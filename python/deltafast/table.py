@@ -33,6 +33,7 @@ from deltafast._util.locations import address, local_path
 from deltafast._util.open_options import core_open_options
 from deltafast._util.options import commit_options, names, property_strings, text_options
 from deltafast._util.values import from_epoch_ms, partition_text, to_epoch_ms
+from deltafast.credentials.provider import KEY, with_provider
 from deltafast.exceptions import InvalidArgumentError
 from deltafast.progress import Progress, counted
 from deltafast.schema import Schema, as_schema, for_the_log
@@ -69,6 +70,7 @@ if TYPE_CHECKING:
     from deltafast._util.filters import FilterType, Predicate
     from deltafast._util.writer_properties import WriterProperties
     from deltafast.catalog import Committer
+    from deltafast.credentials import CredentialProvider
     from deltafast.schema import ArrowSchemaExportable
     from deltafast.transaction import AddAction, CommitProperties, PostCommitHookProperties, RemoveAction
 
@@ -97,6 +99,8 @@ class DeltaTable(HandleOwner):
         time_zone: Time zone of timestamps without one, in partition values and predicates.
         allow_external_paths: Allow paths in the log that lead outside the table's own store: True, or a list of
             allowed folders.
+        credential_provider: Function that returns short-lived credentials, called again before they expire (see
+            `deltafast.credentials`).
 
     Raises:
         TableNotFoundError: There is no table at the location.
@@ -126,6 +130,7 @@ class DeltaTable(HandleOwner):
         store: object | None = None,
         time_zone: str = "UTC",
         allow_external_paths: bool | Sequence[str] = False,
+        credential_provider: CredentialProvider | None = None,
     ) -> None:
         if version is not None and timestamp is not None:
             message = "give either version or timestamp, not both"
@@ -143,12 +148,14 @@ class DeltaTable(HandleOwner):
         }
         timestamp_ms = None if timestamp is None else to_epoch_ms(timestamp)
         config = DeltaTableConfig(without_files, log_buffer_size or 8, skip_stats)
+        storage_options = with_provider(storage_options, credential_provider)
         self._handle = TableHandle(table_uri, storage_options, version, timestamp_ms, config, options)
 
     @property
     def _storage_options(self) -> dict[str, str] | None:
-        # Polars and dask read this member of deltalake's class.
-        return self._handle.storage_options
+        # Polars and dask read this member of deltalake's class, which has no provider.
+        options = self._handle.storage_options
+        return options and {key: value for key, value in options.items() if key != KEY}
 
     # --- the handle ------------------------------------------------------------------------------
 
@@ -156,14 +163,18 @@ class DeltaTable(HandleOwner):
     def is_deltatable(
         table_uri: str | os.PathLike[str],
         storage_options: Mapping[str, str] | None = None,
+        *,
+        credential_provider: CredentialProvider | None = None,
     ) -> bool:
         """Return whether there is a Delta table at the location.
 
         Args:
             table_uri: Path or URL.
             storage_options: As for `DeltaTable`.
+            credential_provider: As for `DeltaTable`.
         """
-        return _core.is_deltatable(address(table_uri), text_options(storage_options))
+        uri, options = address(table_uri), with_provider(storage_options, credential_provider)
+        return _core.is_deltatable(uri, text_options(options, uri))
 
     @classmethod
     @also_by_position(*COMMIT_ARGUMENTS, "raise_if_key_not_exists")
@@ -185,6 +196,7 @@ class DeltaTable(HandleOwner):
         committer: Committer | None = None,
         store: object | None = None,
         time_zone: str = "UTC",
+        credential_provider: CredentialProvider | None = None,
     ) -> DeltaTable:
         """Create a table without rows.
 
@@ -210,6 +222,7 @@ class DeltaTable(HandleOwner):
             committer: Creates a catalog-managed table, whose commits it ratifies (see `deltafast.catalog`).
             store: A Python store, see `DeltaTable`.
             time_zone: As for `DeltaTable`.
+            credential_provider: As for `DeltaTable`.
 
         Returns:
             A handle of the new table.
@@ -221,6 +234,7 @@ class DeltaTable(HandleOwner):
         """
         from deltafast._expr.constraints import bind_constraints
 
+        storage_options = with_provider(storage_options, credential_provider)
         text = for_the_log(as_schema(schema)).to_json()
         uri, properties = address(table_uri), property_strings(configuration)
         given = {key: value for key, value in properties.items() if value is not None}
@@ -241,7 +255,7 @@ class DeltaTable(HandleOwner):
             text,
             bound,
             options,
-            storage_options=text_options(storage_options),
+            storage_options=text_options(storage_options, uri),
             store=adapted_store(store, uri),
             open_options=core_open_options(time_zone, None, False),
             committer=committer,
@@ -1468,7 +1482,8 @@ class DeltaTable(HandleOwner):
             "commit_options": commit_options(commit_properties),
         }
         with counted(progress):
-            _core.clone_table(self._handle.snapshot, address(target), options, text_options(chosen))
+            place = address(target)
+            _core.clone_table(self._handle.snapshot, place, options, text_options(chosen, place))
         with _made_before():
             return type(self)(target, storage_options=chosen)
 

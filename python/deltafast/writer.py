@@ -17,6 +17,7 @@ from deltafast._util.open_options import core_open_options
 from deltafast._util.options import commit_options, names, property_strings, text_options
 from deltafast._util.write_modes import CREATE_MODES, SAVE_MODES
 from deltafast._util.writer_properties import BloomFilterProperties, ColumnProperties, WriterProperties, encoding
+from deltafast.credentials.provider import with_provider
 from deltafast.exceptions import InvalidArgumentError
 from deltafast.progress import Progress, counted
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from deltafast._core_types import AsSelect, ReplaceKey, SaveMode, WriteOptions
     from deltafast._util.filters import Predicate
     from deltafast.catalog import Committer
+    from deltafast.credentials import CredentialProvider
     from deltafast.transaction import CommitProperties, PostCommitHookProperties
 
 __all__ = ["BloomFilterProperties", "ColumnProperties", "Data", "WriterProperties", "write_deltalake"]
@@ -59,6 +61,7 @@ def write_deltalake(
     replace_using: Sequence[str] | str | None = None,
     replace_on: str | None = None,
     progress: Progress = False,
+    credential_provider: CredentialProvider | None = None,
 ) -> None:
     """Write rows to a table, which is created if it does not exist.
 
@@ -99,6 +102,7 @@ def write_deltalake(
             `target.id = source.key AND target.day <=> source.day` (or `t` and `s`).
         progress: True for a bar on standard error, a function of (done, total), or a tqdm-like bar; counts rows, of
             which the total is known only if the data has a length.
+        credential_provider: As for `DeltaTable`; a handle has its own.
 
     Raises:
         InvalidArgumentError: The mode forbids the write, or an argument is invalid.
@@ -132,7 +136,8 @@ def write_deltalake(
         "encoding": encoding(writer_properties, zone, target_file_size),
         "commit_options": commit_options(commit_properties, post_commithook_properties),
     }
-    run_write(table_or_uri, data, options, predicate, zone, storage_options, store, committer, progress)
+    storage = with_provider(storage_options, credential_provider)
+    run_write(table_or_uri, data, options, predicate, zone, storage, store, committer, progress)
 
 
 def append_rows(
@@ -231,7 +236,7 @@ def run_write(
             options,
             data=as_stream(data),
             snapshot=snapshot,
-            storage_options=text_options(storage_options),
+            storage_options=text_options(storage_options, uri),
             store=adapted_store(store, uri),
             open_options=core_open_options(zone, None, False),
             committer=committer,

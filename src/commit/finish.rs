@@ -18,7 +18,7 @@ use serde_json::{Map, Value};
 use crate::checkpoint::{self, CheckpointOptions, CleanupOptions};
 use crate::commit::{CommitOperation, CommittedVersion, OptimisticTransaction, TransactionOptions};
 use crate::error::{Error, Result};
-use crate::exec::CancellationToken;
+use crate::exec::{CancellationToken, CommitRecord};
 use crate::manifest;
 use crate::protocol::action::SetTransaction;
 use crate::protocol::commit_line::{Action, PartitionValues};
@@ -79,10 +79,6 @@ pub struct CommitResult {
     pub metrics: Map<String, Value>,
     /// The number of attempts to commit.
     pub attempts: u32,
-    /// The operation's name; empty if there was nothing to do.
-    pub operation: String,
-    /// Milliseconds of the commit and of the maintenance after it.
-    pub commit_ms: u64,
 }
 
 impl CommitResult {
@@ -95,8 +91,6 @@ impl CommitResult {
             warnings: Vec::new(),
             metrics: Map::new(),
             attempts: 0,
-            operation: String::new(),
-            commit_ms: 0,
         }
     }
 
@@ -160,7 +154,7 @@ pub fn commit(
             _ => _ = operation.extra.insert(key.clone(), value.clone()),
         }
     }
-    let (metrics, name, started) = (
+    let (metrics, name, start) = (
         operation.metrics.clone(),
         operation.name.clone(),
         Instant::now(),
@@ -193,6 +187,7 @@ pub fn commit(
     let log = transaction.log().clone();
     let changed = transaction.changed_partitions();
     let committed = transaction.commit(&options)?;
+    let version = committed.version;
     let mut done = run_maintenance(committed, changed.as_ref(), metrics, commit_options, cancel);
     if !promised.is_empty() && (log.take_first_warning() || is_changed) {
         done.warnings.push(format!(
@@ -201,8 +196,14 @@ pub fn commit(
             promised.join(" and ")
         ));
     }
-    done.operation = name;
-    done.commit_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+    cancel.commits().add(CommitRecord {
+        url: log.stores().root().url().to_owned(),
+        operation: name,
+        version,
+        attempts: done.attempts,
+        commit_ms: u64::try_from(start.elapsed().as_millis()).unwrap_or(u64::MAX),
+        metrics: done.metrics.clone(),
+    });
     Ok(done)
 }
 
@@ -279,8 +280,6 @@ fn run_maintenance(
         warnings,
         metrics,
         attempts: committed.attempts,
-        operation: String::new(),
-        commit_ms: 0,
     }
 }
 

@@ -1,12 +1,13 @@
-//! Cancellation and progress of long work: two atomics shared by caller and worker.
+//! Cancellation and progress of long work, shared by caller and worker.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use super::commit_log::CommitLog;
 use crate::error::{Error, Result};
 
-/// A cancellation flag that long work checks between steps, and its progress. Clones share both;
-/// children are also cancelled with their parent, and add to its progress.
+/// A cancellation flag that long work checks between steps, its progress and its commits. Clones
+/// share them; children are also cancelled with their parent, and add to its progress and commits.
 #[derive(Debug, Clone, Default)]
 pub struct CancellationToken(Arc<CancellationState>);
 
@@ -15,6 +16,7 @@ struct CancellationState {
     set: AtomicBool,
     parent: Option<CancellationToken>,
     progress: ProgressCounter,
+    commits: CommitLog,
 }
 
 impl CancellationToken {
@@ -44,6 +46,16 @@ impl CancellationToken {
             set: AtomicBool::new(false),
             parent: Some(self.clone()),
             progress,
+            commits: self.0.commits.clone(),
+        }))
+    }
+
+    /// A token for work that must be completed even if this one is cancelled.
+    #[must_use]
+    pub fn uncancelled(&self) -> Self {
+        Self(Arc::new(CancellationState {
+            commits: self.0.commits.clone(),
+            ..CancellationState::default()
         }))
     }
 
@@ -51,6 +63,12 @@ impl CancellationToken {
     #[must_use]
     pub fn progress(&self) -> &ProgressCounter {
         &self.0.progress
+    }
+
+    /// The commits of the work.
+    #[must_use]
+    pub fn commits(&self) -> &CommitLog {
+        &self.0.commits
     }
 
     /// Requests the work to stop.

@@ -11,6 +11,7 @@
 mod budget;
 mod buffers;
 mod cancel;
+mod commit_log;
 mod env;
 mod pool;
 mod random;
@@ -19,6 +20,7 @@ mod stream;
 pub use budget::memory_limit;
 pub use buffers::{PooledBuilder, filled};
 pub use cancel::{CancellationToken, ProgressCounter};
+pub use commit_log::{CommitLog, CommitRecord};
 pub use env::{RuntimeEnv, SystemEnv, now_ms};
 pub use pool::{IN_FLIGHT, blocking, parallelism, runtime, spawn};
 pub use random::{random, uuid};

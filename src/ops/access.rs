@@ -80,7 +80,7 @@ impl TableOrPath {
 
     pub(super) fn table_exists_error(&self) -> Error {
         Error::invalid(format!(
-            "there is a table at {} already; use the mode `append`, `overwrite` or `ignore`",
+            "there is a table at {} already; use the mode `append`, `overwrite` or `ignore`, in SQL IF NOT EXISTS or OR REPLACE",
             self.store().url()
         ))
     }

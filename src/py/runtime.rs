@@ -12,6 +12,7 @@ use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TryRecvError, bounde
 use pyo3::prelude::*;
 
 use super::error::to_python;
+use super::logging;
 use crate::error::{Error, Result};
 use crate::exec::{AFTER_FORK, CancellationToken, ProgressCounter, panic_error};
 use crate::process::{PerProcess, ProcessBound};
@@ -107,6 +108,7 @@ fn run<T: Send + 'static>(
     settles: bool,
     work: impl FnOnce(&CancellationToken) -> Result<T> + Send + 'static,
 ) -> PyResult<T> {
+    logging::follow_logger(py);
     let cancel = cancellation_token();
     let inner = cancel.clone();
     let (sender, receiver) = bounded(1);
@@ -119,7 +121,10 @@ fn run<T: Send + 'static>(
     .map_err(|e| to_python(py, &Error::no_thread(&e)))?;
     let mut interrupted: Option<PyErr> = None;
     loop {
-        match py.detach(|| receiver.recv_timeout(TICK)) {
+        let received = py.detach(|| receiver.recv_timeout(TICK));
+        logging::log_requests(py);
+        logging::log_commits(py, cancel.commits());
+        match received {
             Ok(result) => {
                 // A signal that arrived last would raise right after this call, and its result
                 // would be lost.
@@ -204,6 +209,7 @@ impl<T: Send + 'static> ReadAheadIterator<T> {
             Err(TryRecvError::Disconnected) => None,
             Err(TryRecvError::Empty) => py.detach(|| self.next_detached())?,
         };
+        logging::log_requests(py);
         next.transpose().map_err(|error| to_python(py, &error))
     }
 
@@ -220,7 +226,10 @@ impl<T: Send + 'static> ReadAheadIterator<T> {
             match receiver.recv_timeout(TICK) {
                 Ok(item) => return Ok(Some(item)),
                 Err(RecvTimeoutError::Disconnected) => return Ok(None),
-                Err(RecvTimeoutError::Timeout) => Python::attach(|py| py.check_signals())?,
+                Err(RecvTimeoutError::Timeout) => Python::attach(|py| {
+                    logging::log_requests(py);
+                    py.check_signals()
+                })?,
             }
         }
     }

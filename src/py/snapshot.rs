@@ -6,9 +6,11 @@ use std::sync::Arc;
 use arrow_array::{RecordBatch, StringArray};
 use arrow_schema::{DataType as Arrow, Field, Schema, SchemaRef};
 use pyo3::prelude::*;
+use serde::Serialize;
 
 use super::arrow::{ArrowSchemaExport, ArrowStream};
 use super::catalog::PyCatalog;
+use super::logging::warn;
 use super::open::{LogTailSource, OpenOptions, open_log};
 use super::runtime::wait;
 use super::store::PyStore;
@@ -25,7 +27,7 @@ use crate::scan::{
     ScanRequest,
 };
 use crate::snapshot::Snapshot;
-use crate::store::Store;
+use crate::store::{self, Store};
 
 /// One version of a table.
 #[pyclass(frozen, name = "Snapshot", module = "deltafast._core")]
@@ -34,6 +36,19 @@ pub(super) struct PySnapshot {
     uri: String,
     /// Whether the table's store or its committer is implemented in Python.
     python_store: bool,
+}
+
+/// From which files of the log a version was read.
+#[derive(Debug, Clone, Serialize)]
+struct SegmentSummary {
+    /// The version of the checkpoint.
+    checkpoint_version: Option<i64>,
+    /// The number of its files.
+    checkpoint_files: usize,
+    /// The number of commits after it.
+    commits: usize,
+    /// The number of files that have them; a compaction has several.
+    commit_files: usize,
 }
 
 fn layout(string_view: bool) -> StringLayout {
@@ -91,8 +106,7 @@ impl PySnapshot {
 
     fn warn(&self, py: Python<'_>) -> PyResult<()> {
         for text in self.core.take_warnings() {
-            py.import("deltafast.exceptions")?
-                .call_method1("warn", (text,))?;
+            warn(py, &text)?;
         }
         Ok(())
     }
@@ -139,7 +153,9 @@ impl PySnapshot {
         options: Option<FromPython<OpenOptions>>,
         committer: Option<Py<PyAny>>,
     ) -> PyResult<Self> {
-        let python_store = store.is_some() || committer.is_some();
+        let python_store = store.is_some()
+            || committer.is_some()
+            || storage_options.as_ref().is_some_and(store::has_source);
         let store = store.map(|object| Arc::new(PyStore::new(object, &uri)) as Arc<dyn Store>);
         let tail: Vec<TailCommit> = log_tail
             .unwrap_or_default()
@@ -197,6 +213,17 @@ impl PySnapshot {
     #[getter]
     fn timestamp_ms(&self, py: Python<'_>) -> PyResult<i64> {
         self.run(py, |core, _| core.timestamp_ms())
+    }
+
+    fn segment_summary(&self) -> IntoPython<SegmentSummary> {
+        let segment = self.core.segment();
+        let checkpoint = segment.checkpoint.as_ref();
+        IntoPython(SegmentSummary {
+            checkpoint_version: checkpoint.map(|checkpoint| checkpoint.version),
+            checkpoint_files: checkpoint.map_or(0, |checkpoint| checkpoint.files.len()),
+            commits: segment.commits.len(),
+            commit_files: segment.replay.len(),
+        })
     }
 
     fn protocol(&self) -> IntoPython<&Protocol> {

@@ -11,6 +11,7 @@ use serde::Serialize;
 use super::arrow::{ArrowStream, engine_batches, import_stream, unreadable};
 use super::catalog::PyCatalog;
 use super::error::to_python;
+use super::logging::warn;
 use super::open::{LogTailSource, OpenOptions, open_log};
 use super::runtime::{cancellation_token, replace_progress, wait, wait_settled};
 use super::snapshot::PySnapshot;
@@ -30,7 +31,7 @@ use crate::protocol::commit_line::Action;
 use crate::protocol::schema::StructType;
 use crate::protocol::{evolution, properties};
 use crate::snapshot::Snapshot;
-use crate::store::Store;
+use crate::store::{self, Store};
 use crate::write::bound_constraints::{NamedExpression, TableConstraints};
 use crate::write::constraints::IdentityColumn;
 
@@ -68,7 +69,9 @@ impl CommandTarget {
                 python_store,
             };
         }
-        let python_store = store.is_some() || committer.is_some();
+        let python_store = store.is_some()
+            || committer.is_some()
+            || storage.as_ref().is_some_and(store::has_source);
         let store = store.map(|object| Arc::new(PyStore::new(object, &uri)) as Arc<dyn Store>);
         let newest = PyCatalog::wrap(committer)
             .map(LogTailSource::Catalog)
@@ -130,9 +133,6 @@ impl PyCommitResult {
         let (version, attempts) = done
             .as_ref()
             .map_or((None, 0), |done| (done.version, done.attempts));
-        if let Some(done) = &done {
-            log_commit(py, done)?;
-        }
         let core = report_warnings(py, done)?;
         Ok(Self {
             version,
@@ -155,29 +155,6 @@ impl PyCommitResult {
     }
 }
 
-/// Passes a commit to Python's logging.
-fn log_commit(py: Python<'_>, done: &finish::CommitResult) -> PyResult<()> {
-    let Some(version) = done.version else {
-        return Ok(());
-    };
-    let url = done
-        .snapshot
-        .as_ref()
-        .map_or("", |snapshot| snapshot.stores().root().url());
-    let metrics = IntoPython(&done.metrics).into_pyobject(py)?;
-    let facts = (
-        url,
-        done.operation.as_str(),
-        version,
-        done.attempts,
-        done.commit_ms,
-        metrics,
-    );
-    py.import("deltafast._logging")?
-        .call_method1("log_commit", facts)?;
-    Ok(())
-}
-
 /// Reports the warnings of a command to Python; returns the table after it.
 pub(super) fn report_warnings(
     py: Python<'_>,
@@ -185,8 +162,7 @@ pub(super) fn report_warnings(
 ) -> PyResult<Option<Snapshot>> {
     let Some(done) = done else { return Ok(None) };
     for warning in &done.warnings {
-        py.import("deltafast.exceptions")?
-            .call_method1("warn", (warning,))?;
+        warn(py, warning)?;
     }
     Ok(done.snapshot)
 }

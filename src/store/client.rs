@@ -20,6 +20,7 @@ use reqwest::redirect::{Attempt, Policy};
 use url::Url;
 
 use super::options::{parse_duration, parse_flag};
+use super::recorded_request;
 
 /// Redirects of one request.
 const MOST_REDIRECTS: usize = 10;
@@ -250,7 +251,14 @@ impl HttpService for GuardedClient {
         'client: 'request,
         Self: 'request,
     {
-        Box::pin(self.execute_guarded(request))
+        Box::pin(async move {
+            let Some(started) = recorded_request::start(&request) else {
+                return self.execute_guarded(request).await;
+            };
+            let answer = self.execute_guarded(request).await;
+            started.end(&answer);
+            answer
+        })
     }
 }
 

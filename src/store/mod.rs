@@ -12,6 +12,7 @@ mod address;
 mod check;
 #[cfg(any(feature = "s3", feature = "azure", feature = "gcs", feature = "http"))]
 mod client;
+mod credentials;
 mod external_paths;
 #[cfg(any(test, feature = "testing"))]
 pub mod fault;
@@ -19,8 +20,13 @@ mod hadoop;
 mod local;
 mod local_file;
 mod options;
+#[cfg(feature = "tls")]
+mod recorded_request;
 mod remote;
 mod remote_error;
+#[cfg(feature = "tls")]
+mod renewed_credentials;
+mod request_log;
 mod resolve;
 mod single_attempt;
 mod table_path;
@@ -38,9 +44,11 @@ use bytes::Bytes;
 
 pub use address::{TableAddress, expand, is_url};
 pub use check::{CheckOptions, ProbeFinding, ProbeVerdict, StoreCheckReport, check};
+pub use credentials::{CredentialSource, RegisteredSource, TemporaryCredentials, has_source};
 pub use external_paths::ExternalPaths;
 pub use local::{LocalPutStep, LocalStore};
 pub use options::{StorageOptions, option_warnings};
+pub use request_log::{RequestLog, RequestRecord, has_requests, record_requests, take_requests};
 pub use resolve::{TableStores, open};
 pub use table_path::TablePath;
 pub use upload::ObjectUpload;

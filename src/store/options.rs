@@ -185,12 +185,17 @@ const OTHER: &[&str] = &[
     "aws_endpoint_url_dynamodb",
     "aws_endpoint_url_s3",
     "aws_force_credential_load",
+    "aws_iam_role_arn",
+    "aws_iam_role_session_name",
+    "aws_profile",
     "aws_region_dynamodb",
     "aws_s3_addressing_style",
     "aws_s3_allow_unsafe_rename",
+    "aws_s3_assume_role_arn",
     "aws_s3_get_internal_server_error_retries",
     "aws_s3_locking_provider",
     "aws_s3_pool_idle_timeout_seconds",
+    "aws_s3_role_session_name",
     "aws_secret_access_key_dynamodb",
     "aws_session_token_dynamodb",
     "aws_sts_endpoint",
@@ -198,6 +203,7 @@ const OTHER: &[&str] = &[
     "backoff_config.base",
     "backoff_config.init_backoff",
     "backoff_config.max_backoff",
+    "credential_source",
     "delta_dynamo_billing_mode",
     "delta_dynamo_max_elapsed_request_time",
     "delta_dynamo_table_name",
@@ -210,15 +216,6 @@ const OTHER: &[&str] = &[
     "retry_timeout",
     "s3_locking_provider",
     "via_hadoop",
-];
-
-/// Options of `deltalake` for features that deltafast does not have.
-const WITHOUT_EFFECT: &[&str] = &[
-    "aws_profile",
-    "aws_iam_role_arn",
-    "aws_iam_role_session_name",
-    "aws_s3_assume_role_arn",
-    "aws_s3_role_session_name",
 ];
 
 /// All names that are known, in lower case.
@@ -245,11 +242,6 @@ pub fn option_warnings(options: &StorageOptions) -> Vec<String> {
     keys.sort_unstable();
     let warning = |key: &String| {
         let lower = key.trim().to_ascii_lowercase();
-        if WITHOUT_EFFECT.contains(&lower.as_str()) {
-            return Some(format!(
-                "the storage option `{key}` of deltalake has no effect here: profiles are not read and roles are not assumed; give the keys of a session"
-            ));
-        }
         if known_names().any(|name| name == lower) {
             return None;
         }
@@ -673,13 +665,9 @@ mod tests {
             ["the storage option `anon` is not known and has no effect"]
         );
         assert!(
-            option_warnings(&options(&[("AWS_PROFILE", "p")]))
-                .iter()
-                .any(|one| one.contains("no effect"))
-        );
-        assert!(
             option_warnings(&options(&[
                 ("AWS_Region", "x"),
+                ("AWS_PROFILE", "p"),
                 ("timeout", "1s"),
                 ("Endpoint", "http://h")
             ]))

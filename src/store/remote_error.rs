@@ -17,6 +17,10 @@ pub(super) fn failed(to: &str, path: &str, error: &object_store::Error) -> Error
     if let Some(exhausted) = exhausted(path, error) {
         return exhausted;
     }
+    #[cfg(feature = "tls")]
+    if let Some((what, retryable)) = super::renewed_credentials::failure_of(error) {
+        return Error::storage(format!("cannot {to} {path}: {what}"), retryable);
+    }
     let text = match error {
         E::PermissionDenied { source, .. } | E::Unauthenticated { source, .. } => {
             source.to_string()
@@ -92,7 +96,7 @@ pub(super) fn no_credentials(path: &str) -> Error {
             "`azure_storage_account_key`, `azure_storage_sas_token`, a service principal or `azure_use_azure_cli=true` in `storage_options` or the environment, or `azure_skip_signature=true` for a public container"
         }
         _ => {
-            "`aws_access_key_id` and `aws_secret_access_key` in `storage_options` or the environment (profiles of `~/.aws` are not read), or `aws_skip_signature=true` for a public bucket"
+            "`aws_access_key_id` and `aws_secret_access_key` in `storage_options` or the environment (profiles of `~/.aws` need the Python library botocore), or `aws_skip_signature=true` for a public bucket"
         }
     };
     Error::storage(

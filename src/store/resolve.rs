@@ -13,12 +13,16 @@ use url::Url;
 use super::address::{TableAddress, safe};
 #[cfg(any(feature = "s3", feature = "azure", feature = "gcs", feature = "http"))]
 use super::client::ClientFactory;
+#[cfg(any(feature = "s3", feature = "azure", feature = "gcs"))]
+use super::credentials::{self, TemporaryCredentials};
 use super::external_paths::{ExternalPaths, FileLocation, StoreOrigin, normalised, scheme_of};
 use super::hadoop::{self, HadoopStore};
 #[cfg(any(feature = "s3", feature = "azure", feature = "gcs", feature = "http"))]
 use super::options::{ServiceSettings, number, time};
 use super::options::{StorageOptions, flag, option};
 use super::remote::{ObjectService, PutIfAbsentSupport, RemoteStore};
+#[cfg(any(feature = "s3", feature = "azure", feature = "gcs"))]
+use super::renewed_credentials::RenewedCredentials;
 #[cfg(any(feature = "s3", feature = "azure", feature = "gcs"))]
 use super::single_attempt::SingleAttemptConnector;
 use super::{LocalStore, Store, StoreObject};
@@ -144,7 +148,7 @@ type ServiceAndPrefix = (ObjectService, object_store::path::Path);
 /// A client of a service: settings of the environment first, then those of the options.
 #[allow(unused_macros)]
 macro_rules! configured {
-    ($builder:ty, $url:expr, $options:expr, $prefix:literal, $metadata:expr) => {{
+    ($builder:ty, $url:expr, $options:expr, $prefix:literal, $metadata:expr, $convert:expr) => {{
         let settings = ServiceSettings::new($options, $prefix, environment())?;
         let clients = clients(&settings, $options, $metadata);
         let mut builder = <$builder>::new()
@@ -153,6 +157,9 @@ macro_rules! configured {
             .with_http_connector(SingleAttemptConnector(clients));
         for (key, value) in &settings.values {
             builder = builder.with_config(*key, value);
+        }
+        if let Some(cache) = credentials::source_of($options)? {
+            builder = builder.with_credentials(Arc::new(RenewedCredentials::new(cache, $convert)));
         }
         let failed = |error: object_store::Error| {
             Error::invalid(format!(
@@ -229,6 +236,45 @@ fn build(url: &Url, options: &StorageOptions) -> Result<ServiceAndPrefix> {
     Ok((service, prefix))
 }
 
+#[cfg(feature = "s3")]
+fn aws_credential(given: &TemporaryCredentials) -> Result<object_store::aws::AwsCredential> {
+    Ok(object_store::aws::AwsCredential {
+        key_id: given.value("access_key_id", "S3")?.to_owned(),
+        secret_key: given.value("secret_access_key", "S3")?.to_owned(),
+        token: given.optional("token").map(str::to_owned),
+    })
+}
+
+#[cfg(feature = "azure")]
+fn azure_credential(given: &TemporaryCredentials) -> Result<object_store::azure::AzureCredential> {
+    use object_store::azure::{AzureAccessKey, AzureCredential};
+
+    if let Some(key) = given.optional("access_key") {
+        // The client's message may have a part of the key.
+        return AzureAccessKey::try_new(key)
+            .map(AzureCredential::AccessKey)
+            .map_err(|_| {
+                Error::invalid("the `access_key` of the credential provider is not base64")
+            });
+    }
+    if let Some(token) = given.optional("sas_token") {
+        let pairs = url::form_urlencoded::parse(token.trim_start_matches('?').as_bytes());
+        return Ok(AzureCredential::SASToken(pairs.into_owned().collect()));
+    }
+    let token = given.value(
+        "token",
+        "Azure unless there is an `access_key` or a `sas_token`",
+    )?;
+    Ok(AzureCredential::BearerToken(token.to_owned()))
+}
+
+#[cfg(feature = "gcs")]
+fn google_credential(given: &TemporaryCredentials) -> Result<object_store::gcp::GcpCredential> {
+    Ok(object_store::gcp::GcpCredential {
+        bearer: given.value("token", "Google Cloud Storage")?.to_owned(),
+    })
+}
+
 /// A bucket of Amazon S3 or of a compatible service.
 #[cfg(feature = "s3")]
 fn s3_service(url: &Url, options: &StorageOptions) -> Result<ObjectService> {
@@ -237,7 +283,8 @@ fn s3_service(url: &Url, options: &StorageOptions) -> Result<ObjectService> {
         url,
         options,
         "AWS_",
-        "aws_metadata_endpoint"
+        "aws_metadata_endpoint",
+        aws_credential
     );
     // Directory buckets, which have this suffix, cannot list from a name on.
     let express = url
@@ -258,7 +305,8 @@ fn azure_service(url: &Url, options: &StorageOptions) -> Result<ObjectService> {
         url,
         options,
         "AZURE_",
-        "azure_msi_endpoint"
+        "azure_msi_endpoint",
+        azure_credential
     );
     Ok(ObjectService {
         pages: Some(Arc::clone(&store) as _),
@@ -275,7 +323,8 @@ fn gcs_service(url: &Url, options: &StorageOptions) -> Result<ObjectService> {
         url,
         options,
         "GOOGLE_",
-        ""
+        "",
+        google_credential
     );
     Ok(ObjectService {
         pages: Some(Arc::clone(&store) as _),

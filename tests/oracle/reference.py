@@ -31,8 +31,8 @@ _CONFIGURATION = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.memory": "2g",
     # Jobs are short: compiling by Spark and many partitions cost more than they give; so does verifying classes that
-    # everybody uses.
-    "spark.driver.extraJavaOptions": "-Xmn800m -Duser.timezone=UTC "
+    # everybody uses. Java compiles for speed here, since this process lives long: its jobs take two thirds of the time.
+    "spark.driver.extraJavaOptions": "-Xmn800m -Duser.timezone=UTC -XX:TieredStopAtLevel=4 "
     "-XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote",
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",

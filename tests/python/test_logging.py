@@ -8,8 +8,11 @@ import re
 import subprocess
 import sys
 
+import pytest
+
 import deltafast
 from deltafast import DeltaTable, write_deltalake
+from deltafast.exceptions import DeltaWarning
 
 
 def test_each_commit_is_a_line(tmp_path, caplog):
@@ -29,6 +32,19 @@ def test_each_commit_is_a_line(tmp_path, caplog):
     json.dumps({key: value for key, value in vars(first).items() if key in ("table", "metrics", "commit_ms")})
 
 
+def test_each_version_of_a_command_is_a_line(tmp_path, caplog):
+    write_deltalake(tmp_path, {"id": [1]}, configuration={"delta.enableDeletionVectors": "true"})
+    write_deltalake(tmp_path, {"id": [2]}, mode="overwrite")
+    table = DeltaTable(tmp_path)
+    caplog.set_level(logging.INFO, "deltafast")
+    table.vacuum(0, dry_run=False, enforce_retention_duration=False)
+    table.alter.drop_feature("deletionVectors")
+    said = [(record.operation, record.version) for record in caplog.records]
+    assert said == [(commit["operation"], commit["version"]) for commit in reversed(table.history()[:-2])]
+    assert [operation for operation, _ in said[:2]] == ["VACUUM START", "VACUUM END"]
+    assert len(said) > 3
+
+
 def test_the_number_of_attempts_is_logged(tmp_path, caplog):
     write_deltalake(tmp_path, {"id": [1]})
     behind = DeltaTable(tmp_path)
@@ -46,8 +62,38 @@ def test_opening_and_scans_are_debug_lines(tmp_path, caplog):
     caplog.set_level(logging.DEBUG, "deltafast")
     list(DeltaTable(tmp_path).scan(predicate="p = 0 AND id > 1"))
     opened, scanned = caplog.messages
-    assert re.fullmatch(r"opened version 3 of file://\S+ in \d+\.\d ms", opened)
+    assert re.fullmatch(r"opened version 3 of file://\S+ in \d+\.\d ms from 4 commits", opened)
     assert scanned.endswith("reads 1 of 4 files: partition values exclude 2, statistics 1")
+
+
+def test_the_files_of_the_log_that_were_read_are_logged(tmp_path, caplog):
+    for n in range(4):
+        write_deltalake(tmp_path, {"id": [n]}, mode="append")
+    DeltaTable(tmp_path, version=1).create_checkpoint()
+    caplog.set_level(logging.DEBUG, "deltafast")
+    DeltaTable(tmp_path)
+    assert caplog.messages[0].endswith("ms from the checkpoint of version 1 (1 file) and 2 commits")
+    assert caplog.records[0].segment == {
+        "checkpoint_version": 1,
+        "checkpoint_files": 1,
+        "commits": 2,
+        "commit_files": 2,
+    }
+
+
+def test_the_reason_why_a_checkpoint_is_ignored_is_logged(tmp_path, caplog):
+    for n in range(3):
+        write_deltalake(tmp_path, {"id": [n]}, mode="append")
+    DeltaTable(tmp_path, version=1).create_checkpoint()
+    name = "00000000000000000001.checkpoint.parquet"
+    (tmp_path / "_delta_log" / name).write_bytes(b"no Parquet")
+    caplog.set_level(logging.DEBUG, "deltafast")
+    with pytest.warns(DeltaWarning, match="the table was read without this file"):
+        DeltaTable(tmp_path)
+    warned, opened = caplog.messages
+    assert warned.startswith("warning: ")
+    assert name in warned
+    assert opened.endswith("from 3 commits")
 
 
 def test_no_credentials_are_logged(tmp_path, caplog):

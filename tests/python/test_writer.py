@@ -192,6 +192,28 @@ def test_everything_that_speaks_arrow_is_data(tmp_path, name):
     assert rows(tmp_path) == rows_of(ROWS)
 
 
+@pytest.mark.parametrize("lazy", [False, True])
+def test_columns_of_nulls_of_polars_are_data(tmp_path, lazy):
+    frame = pl.DataFrame({"id": [1], "n": [None], "l": [[None]], "s": [{"x": None}]})
+    write_deltalake(tmp_path / "t", {"id": [0], "n": ["a"], "l": [["b"]], "s": [{"x": "c"}]})
+    write_deltalake(tmp_path / "t", frame.lazy() if lazy else frame, mode="append")
+    assert rows(tmp_path / "t") == sorted(
+        [{"id": 0, "n": "a", "l": ["b"], "s": {"x": "c"}}, {"id": 1, "n": None, "l": [None], "s": {"x": None}}],
+        key=repr,
+    )
+
+
+@pytest.mark.parametrize("lazy", [False, True])
+@pytest.mark.parametrize("kind", [pl.Int128, pl.UInt128, pl.Object, pl.List(pl.Int128), pl.Struct({"x": pl.Int128})])
+def test_types_of_polars_without_an_equivalent_are_refused(tmp_path, kind, lazy):
+    frame = pl.DataFrame({"id": [1], "x": pl.Series([None], dtype=kind)})
+    name = re.search(r"Object|U?Int128", str(kind))[0]
+    with pytest.raises(InvalidArgumentError, match=rf"no type for Polars' {name}; cast .* \(column `x`\)") as caught:
+        write_deltalake(tmp_path / "t", frame.lazy() if lazy else frame)
+    assert caught.value.column == "x"
+    assert not (tmp_path / "t").exists()
+
+
 def test_a_table_is_data_too(tmp_path):
     write_deltalake(tmp_path / "a", ROWS)
     write_deltalake(tmp_path / "b", DeltaTable(tmp_path / "a"), partition_by="p")

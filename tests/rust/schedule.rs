@@ -6,8 +6,8 @@
 //! every transaction is in it as often as it was told to be, and replaying it in order every
 //! transaction finds at its turn exactly what it read.
 //!
-//! `SCHEDULES` (100,000) and `SCHEDULE_SEED` (1) choose how many and which; a failure names its
-//! seed.
+//! `SCHEDULES` (100,000 divided by the number of shares that `PROOF` names) and `SCHEDULE_SEED` (1)
+//! choose how many and which; a failure names its seed.
 
 use std::collections::{BTreeMap, BTreeSet};
 

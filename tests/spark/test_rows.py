@@ -66,6 +66,8 @@ SETTINGS: dict[str, tuple[dict[str, str], bool]] = {
     "few fields": ({"spark.sql.codegen.maxFields": "10"}, False),
     "no compiled plans": ({"spark.sql.codegen.wholeStage": "false"}, False),
 }
+#: The settings of the spark tier.
+USUAL_SETTINGS = ["usual", "small batches"]
 
 
 def _conf(spark: Any, settings: dict[str, str]) -> Any:
@@ -123,7 +125,9 @@ def _theirs(spark: Any, path: str) -> Any:
         spark.conf.unset(file_index.READER)
 
 
-@pytest.mark.parametrize("setting", usual_and_proof([*SETTINGS][:2], [*SETTINGS][2:]))
+@pytest.mark.parametrize(
+    "setting", usual_and_proof(USUAL_SETTINGS, [name for name in SETTINGS if name not in USUAL_SETTINGS])
+)
 def test_rows_are_sparks_to_the_byte(spark, types, setting):
     settings, has_vectors = SETTINGS[setting]
     with _conf(spark, {"spark.sql.codegen.maxFields": "200"}):

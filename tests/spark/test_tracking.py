@@ -64,7 +64,13 @@ QUESTIONS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", usual_and_proof([*QUESTIONS][:5], [*QUESTIONS][5:]))
+#: The questions of the spark tier.
+USUAL_QUESTIONS = ["all", "some", "the whole", "those of files", "filters"]
+
+
+@pytest.mark.parametrize(
+    "name", usual_and_proof(USUAL_QUESTIONS, [name for name in QUESTIONS if name not in USUAL_QUESTIONS])
+)
 def test_they_are_those_of_the_reference(reference, spark, tracked, name):
     ask = QUESTIONS[name]
     ours, theirs = ask(deltafast.spark.read(spark, tracked)), ask(reference._load(tracked))

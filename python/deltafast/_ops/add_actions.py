@@ -66,7 +66,8 @@ def create_table_with_add_actions(
         "configuration": property_strings(configuration),
         "commit_options": commit_options(commit_properties, post_commithook_properties),
     }
-    _commit(address(table_uri), schema, add_actions, options, storage_options=text_options(storage_options))
+    uri = address(table_uri)
+    _commit(uri, schema, add_actions, options, storage_options=text_options(storage_options, uri))
 
 
 def commit_actions(

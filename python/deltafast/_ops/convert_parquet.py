@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from deltafast import _core
 from deltafast._util.locations import address
 from deltafast._util.options import commit_options, property_strings, text_options
+from deltafast.credentials.provider import with_provider
 from deltafast.exceptions import InvalidArgumentError
 from deltafast.progress import Progress, counted
 from deltafast.schema import Schema
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from deltafast._core_types import ConvertOptions
+    from deltafast.credentials import CredentialProvider
     from deltafast.schema import ArrowSchemaExportable
     from deltafast.transaction import CommitProperties, PostCommitHookProperties
 
@@ -37,6 +39,7 @@ def convert_to_deltalake(
     commit_properties: CommitProperties | None = None,
     post_commithook_properties: PostCommitHookProperties | None = None,
     progress: Progress = False,
+    credential_provider: CredentialProvider | None = None,
 ) -> None:
     """Convert all Parquet files below a folder to a table, without rewriting them.
 
@@ -59,6 +62,7 @@ def convert_to_deltalake(
         post_commithook_properties: See `PostCommitHookProperties`.
         collect_stats: Whether to add statistics of the files to the log.
         progress: True for a bar on standard error, a function of (done, total), or a tqdm-like bar; counts files.
+        credential_provider: As for `DeltaTable`.
 
     Raises:
         InvalidArgumentError: The table exists already, there are no files, or the folders do not match the partition
@@ -86,5 +90,6 @@ def convert_to_deltalake(
         "ignore_existing": mode == "ignore",
         "commit_options": commit_options(commit_properties, post_commithook_properties),
     }
+    place, storage = address(uri), with_provider(storage_options, credential_provider)
     with counted(progress):
-        _core.convert_to_delta(address(uri), options, text_options(storage_options))
+        _core.convert_to_delta(place, options, text_options(storage, place))

@@ -59,14 +59,13 @@ def as_stream(data: object) -> ArrowStreamExportable:
     Raises:
         InvalidArgumentError: The data has an unsupported type, or no batches from which to take a schema.
     """
+    if type(data).__module__.partition(".")[0] == "polars" and hasattr(data, "lazy"):
+        return _of_polars(data)
     if hasattr(data, "__arrow_c_stream__"):
         return cast("ArrowStreamExportable", data)
-    module = type(data).__module__
     if is_dataset(data):
         scanner = cast("Any", data).scanner() if hasattr(data, "scanner") else data
         return cast("ArrowStreamExportable", cast("Any", scanner).to_reader())
-    if module.partition(".")[0] == "polars" and hasattr(data, "collect"):
-        return lazy_frame_stream(data, {"engine": "streaming"})
     if hasattr(data, "__arrow_c_array__"):
         return _batches(iter([data]))
     if isinstance(data, Mapping):
@@ -90,6 +89,39 @@ def lazy_frame_stream(frame: Any, options: Mapping[str, Any]) -> ArrowStreamExpo
     batches: Any = frame.collect_batches(lazy=True, **options) if hasattr(frame, "collect_batches") else None
     # Older releases of Polars have no such stream: the whole frame is collected in memory.
     return batches if hasattr(batches, "__arrow_c_stream__") else frame.collect(**options)
+
+
+def _of_polars(frame: Any) -> ArrowStreamExportable:
+    """Return a frame of Polars, lazy or not, as a stream.
+
+    Raises:
+        InvalidArgumentError: A column has a type that Arrow lacks.
+    """
+    has_null = False
+    for name, dtype in frame.lazy().collect_schema().items():
+        found = {str(part) for part in _parts_of_polars_type(dtype)}
+        unknown = found & {"Object", "Int128", "UInt128"}
+        if unknown:
+            message = (
+                f"Delta has no type for Polars' {min(unknown)}; cast the column before writing it (column `{name}`)"
+            )
+            raise InvalidArgumentError(message, column=name)
+        has_null |= "Null" in found
+    stream = lazy_frame_stream(frame, {"engine": "streaming"}) if hasattr(frame, "collect") else frame
+    if not has_null:
+        return stream
+    import pyarrow as pa
+
+    # Polars exports nulls without a type with a buffer that the Arrow C data interface does not have; pyarrow drops it.
+    return pa.RecordBatchReader.from_stream(stream)
+
+
+def _parts_of_polars_type(dtype: Any) -> Iterator[Any]:
+    """Yield a type of Polars and the types within it."""
+    yield dtype
+    inner = [getattr(dtype, "inner", None), *(field.dtype for field in getattr(dtype, "fields", ()))]
+    for part in filter(None, inner):
+        yield from _parts_of_polars_type(part)
 
 
 def is_dataset(data: object) -> bool:

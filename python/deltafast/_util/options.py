@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
+from deltafast.credentials.aws_profile import chosen_profile
+from deltafast.credentials.azure_identity import default_identity
+from deltafast.credentials.google_auth import default_google
+from deltafast.credentials.provider import KEY, DefaultProvider, credential_source
 from deltafast.exceptions import InvalidArgumentError, warn
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from deltafast import _core
     from deltafast._core_types import AutoCompactOptions, CommitOptions
+    from deltafast.credentials.provider import CredentialProvider
     from deltafast.transaction import CommitProperties, PostCommitHookProperties
 
 __all__ = [
@@ -22,20 +29,34 @@ __all__ = [
     "text_options",
 ]
 
+#: What to give where the libraries of the clouds find no credentials.
+_AWS = "`aws_access_key_id` and `aws_secret_access_key`, or `aws_skip_signature=true` for a public bucket"
+_AZURE = "`azure_storage_account_key`, `azure_storage_sas_token` or a service principal"
+_GOOGLE = "`google_service_account`"
 
-def text_options(options: Mapping[str, Any] | None) -> dict[str, str] | None:
+
+def text_options(options: Mapping[str, Any] | None, uri: str) -> dict[str, str] | None:
     """Return storage options for the core; booleans and numbers are allowed. Warns about unknown names.
+
+    A credential provider becomes an option that refers to it; S3 without one may have a profile of AWS.
+
+    Args:
+        options: The options.
+        uri: The location that they are for.
 
     Raises:
         InvalidArgumentError: The options are not a mapping of strings. The message has no values: they may be secret.
     """
     if options is None:
-        return None
+        options = {}
     if not isinstance(options, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
         message = f"storage_options must be a dict of strings, not a {type(options).__name__}"
         raise InvalidArgumentError(message)
-    given: dict[str, str] = {}
+    given = _CoreOptions()
     for key, value in options.items():
+        if key == KEY and callable(value):
+            given.source = credential_source(cast("CredentialProvider", value))
+            continue
         if not isinstance(key, str):  # pyright: ignore[reportUnnecessaryIsInstance]
             message = f"the names of storage options must be strings, not {type(key).__name__}"
             raise InvalidArgumentError(message)
@@ -49,7 +70,45 @@ def text_options(options: Mapping[str, Any] | None) -> dict[str, str] | None:
 
     for warning in _core.option_warnings(given):
         warn(warning)
-    return given
+    if given.source is None and "hadoop_gateway" not in given:
+        _use_default(given, uri.partition("://")[0])
+    if given.source is not None:
+        given.update([given.source.option()])
+    return given or None
+
+
+def _use_default(options: _CoreOptions, scheme: str) -> None:
+    """Take credentials that a library of the cloud finds, where the core has none of its own."""
+    if scheme in ("s3", "s3a"):
+        _use_profile(options)
+    elif scheme in ("az", "azure", "adl", "abfs", "abfss"):
+        identity = default_identity(options)
+        if identity is not None:
+            options.source = credential_source(DefaultProvider(identity, _AZURE))
+    elif scheme == "gs":
+        google = default_google(options)
+        if google is not None:
+            options.source = credential_source(DefaultProvider(google, _GOOGLE))
+
+
+def _use_profile(options: _CoreOptions) -> None:
+    """Take credentials and the region from a profile of AWS, if one is chosen."""
+    profile = chosen_profile(options)
+    if profile is None:
+        return
+    options.source = credential_source(DefaultProvider(profile, _AWS))
+    names = {key.strip().lower() for key in options}
+    has_region = names & {"region", "aws_region", "default_region", "aws_default_region"}
+    if not has_region and not os.environ.get("AWS_REGION") and not os.environ.get("AWS_DEFAULT_REGION"):
+        region = profile.region
+        if region is not None:
+            options["aws_region"] = region
+
+
+class _CoreOptions(dict[str, str]):
+    """Storage options for the core; the source of credentials to which they refer lives as long as they do."""
+
+    source: _core.CredentialSource | None = None
 
 
 def property_strings(properties: Mapping[str, Any] | None) -> dict[str, str | None]:

@@ -22,14 +22,19 @@ _OWN = {"delta.columnMapping.maxColumnId", "delta.rowTracking.materializedRowIdC
 }
 
 
-def create_statement(table: DeltaTable) -> str:
+def create_statement(table: DeltaTable, address: str | None = None) -> str:
     """Return the statement that creates an empty table with the same columns, layout and properties.
 
     CHECK constraints are properties (`delta.constraints.NAME`), which the statement has, too.
+
+    Args:
+        table: The table.
+        address: The path or URL of the new table; by default that of the table itself.
     """
+    address = table.table_uri.rstrip("/").removeprefix("file://") if address is None else address
     metadata, detail = table.metadata(), table.detail()
     columns = ",\n  ".join(_column(field) for field in json.loads(table.schema().to_json())["fields"])
-    lines = [f"CREATE TABLE delta.{quoted(table.table_uri.rstrip('/').removeprefix('file://'))} (\n  {columns}\n)"]
+    lines = [f"CREATE TABLE delta.{quoted(address)} (\n  {columns}\n)"]
     lines.append("USING DELTA")
     if metadata.partition_columns:
         lines.append(f"PARTITIONED BY ({', '.join(map(quoted, metadata.partition_columns))})")

@@ -41,15 +41,26 @@ def create(
     table: str,
     storage: dict[str, str] | None,
     as_json: bool,
-    columns: str,
+    columns: str | None,
+    like: str | None,
     partition_by: str | None,
     cluster_by: str | None,
     properties: dict[str, str] | None,
     comment: str | None,
 ) -> None:
     """Create a table without rows; columns are those of CREATE TABLE: "id BIGINT NOT NULL, day DATE"."""
-    from deltafast.cli.ddl import quoted, string
+    from deltafast.cli.ddl import create_statement, quoted, string
 
+    if (columns is None) == (like is None):
+        message = "give either columns or --like"
+        raise UsageError(message)
+    if like is not None:
+        if partition_by or cluster_by or properties or comment:
+            message = "--like takes the whole definition of the other table; change the new one with `alter`"
+            raise UsageError(message)
+        _run(create_statement(open_table(like, storage), table), storage)
+        _report(open_table(table, storage), as_json)
+        return
     parts = [f"CREATE TABLE delta.{quoted(table)} ({columns}) USING DELTA"]
     if partition_by:
         parts.append(f"PARTITIONED BY ({partition_by})")

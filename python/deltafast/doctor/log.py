@@ -59,7 +59,7 @@ def look(uri: str, options: Mapping[str, str] | None) -> Log:
     Raises:
         StorageError: A request to the store failed.
     """
-    files = _core.Files.open(uri, text_options(options))
+    files = _core.Files.open(uri, text_options(options, uri))
     listed, folders = files.list(FOLDER)
     sizes = {_name(path): size for path, size, _ in listed}
     staged: list[tuple[str, int, int]] = []

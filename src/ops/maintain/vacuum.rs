@@ -178,6 +178,7 @@ pub fn vacuum(
         &options.commit_options.without_transactions(),
         &json!({"status": status}),
         &metrics,
+        &cancel.uncancelled(),
     );
     deleted.map_err(|failed| failed.error)?;
     let mut ended = ended?;
@@ -195,6 +196,7 @@ fn commit_vacuum_end(
     commit_options: &CommitOptions,
     parameters: &Value,
     metrics: &Value,
+    cancel: &CancellationToken,
 ) -> Result<CommitResult> {
     let (mut newest, mut left) = (after.clone(), OTHERS);
     loop {
@@ -204,7 +206,7 @@ fn commit_vacuum_end(
             parameters.clone(),
             metrics.clone(),
             commit_options,
-            &CancellationToken::default(),
+            cancel,
         ) {
             Err(Error::CommitFailed { .. }) if left > 0 => {
                 newest = newest.at(None)?;

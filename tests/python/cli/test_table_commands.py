@@ -44,7 +44,7 @@ def test_the_statement_makes_a_table_like_it(run, tmp_path, layout):
     assert run("alter", tmp_path / "t", "--add-constraint", "pos=a > 0 AND df <> '='")[0] == 0
     code, statement, err = run("schema", tmp_path / "t", "--ddl")
     assert (code, err) == (0, "")
-    deltafast.sql(statement.replace(f"{tmp_path}/t", f"{tmp_path}/u"))
+    assert run("create", tmp_path / "u", "--like", tmp_path / "t")[::2] == (0, "")
     one, two = DeltaTable(tmp_path / "t"), DeltaTable(tmp_path / "u")
     assert run("schema", tmp_path / "u", "--ddl")[1] == statement.replace(f"{tmp_path}/t", f"{tmp_path}/u")
     assert one.protocol() == two.protocol()
@@ -52,6 +52,8 @@ def test_the_statement_makes_a_table_like_it(run, tmp_path, layout):
     assert one.metadata().partition_columns == two.metadata().partition_columns
     assert one.detail()["clusteringColumns"] == two.detail()["clusteringColumns"]
     assert one.metadata().configuration == two.metadata().configuration
+    deltafast.sql(statement.replace(f"{tmp_path}/t", f"{tmp_path}/v"))
+    assert run("schema", tmp_path / "v", "--ddl")[1] == statement.replace(f"{tmp_path}/t", f"{tmp_path}/v")
     shown = [line.split("\t") for line in run("schema", tmp_path / "t")[1].splitlines()]
     assert shown[2] == ["a", "INT", "NOT NULL", 'it\'s \\ "quoted"']
     found = json.loads(run("schema", tmp_path / "t", "--json")[1])
@@ -67,6 +69,11 @@ def test_columns_may_be_wrong(run, tmp_path):
     code, _, err = run("create", tmp_path / "t", "id INT")
     assert code != 0
     assert "there is a table" in err
+    for given in (["id INT", "--like", tmp_path / "t"], [], ["--like", tmp_path / "t", "--comment", "c"]):
+        code, _, err = run("create", tmp_path / "u", *given)
+        assert code == 2
+        assert "--like" in err
+    assert not (tmp_path / "u").exists()
 
 
 def test_a_folder_of_parquet_files_is_converted(run, tmp_path):

@@ -1,5 +1,6 @@
 """Tables in S3 and behind plain HTTP servers: the same answers as on a local disk, few requests, clear errors."""
 
+import logging
 import os
 import pathlib
 import pickle
@@ -7,7 +8,9 @@ import re
 import threading
 import time
 import traceback
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from urllib.parse import urlsplit
 
 import deltalake
 import obstore
@@ -18,7 +21,7 @@ import pytest
 
 import servers
 from conformance import corpus
-from deltafast import DeltaTable, exceptions
+from deltafast import DeltaTable, _core, exceptions
 from support import same_rows
 from tablekit import log
 
@@ -331,6 +334,30 @@ def test_refreshing_with_nothing_new_costs_at_most_two_requests(s3, summarised_u
     table.update_incremental()
     assert table.version() == 4
     assert len(proxy.requests) <= 2, proxy.requests
+
+
+def test_each_request_is_a_debug_line(s3, summarised_url, proxy, caplog):
+    options = s3.options(aws_endpoint_url=proxy.url)
+    caplog.set_level(logging.DEBUG, "deltafast")
+    table = DeltaTable(summarised_url, storage_options=options)
+    table.to_pyarrow_table()
+    # Lines about requests of rows that another library pulls come with the next call.
+    table.update_incremental()
+    records = [record for record in caplog.records if hasattr(record, "request")]
+    found = Counter((record.request["method"], urlsplit(record.request["url"]).path) for record in records)
+    assert found == Counter((request.split()[0], urlsplit(request.split()[1]).path) for request in proxy.requests)
+    listing, *_ = [record.request for record in records if "list-type=2" in record.request["url"]]
+    assert "prefix=summarised" in listing["url"]
+    assert (listing["status"], listing["error"], listing["sent_bytes"]) == (200, None, 0)
+    assert all(record.request["elapsed_ms"] > 0 for record in records)
+    pattern = r"request GET http://\S+/_delta_log/\S+( bytes=\S+)?: 20[06] in \d+\.\d ms, \d+ bytes received"
+    assert any(re.fullmatch(pattern, record.getMessage()) for record in records)
+    # Nothing is kept for a logger that does not listen.
+    caplog.clear()
+    caplog.set_level(logging.INFO, "deltafast")
+    DeltaTable(summarised_url, storage_options=options)
+    assert not caplog.records
+    assert _core.take_requests() == {"records": [], "dropped": 0}
 
 
 def test_what_was_read_is_not_asked_for_again(s3, summarised_url, proxy):

@@ -1,5 +1,6 @@
 """No credential appears in a message, a repr or a traceback."""
 
+import logging
 import socket
 import traceback
 
@@ -35,11 +36,16 @@ def closed_port():
 
 
 @pytest.mark.parametrize("uri", SECRETS, ids=lambda uri: uri.split(":")[0])
-def test_an_unreachable_store_gives_no_secret_away(uri, closed_port):
+def test_an_unreachable_store_gives_no_secret_away(uri, closed_port, caplog):
+    caplog.set_level(logging.DEBUG, "deltafast")
     options = {key: value.replace("PORT", str(closed_port)) for key, value in SECRETS[uri].items()}
     options |= {"max_retries": "0", "retry_timeout": "1s"}
     with pytest.raises(DeltaError) as caught:
         DeltaTable(uri.replace("PORT", str(closed_port)), storage_options=options)
     error = caught.value
     shown = [str(error), repr(error), repr(error.__dict__), *traceback.format_exception_only(error)]
+    requests = [record for record in caplog.records if hasattr(record, "request")]
+    assert [record.request["error"] for record in requests] == ["Connect"] * len(requests)
+    assert requests
+    shown += [text for record in requests for text in (record.getMessage(), repr(vars(record)))]
     assert not [text for text in shown for secret in HIDDEN if secret in text]

@@ -436,8 +436,6 @@ def test_a_mistyped_option_is_warned_of_with_the_nearest_name(tmp_path):
     assert len(said) == 1
     assert SECRET not in str(said[0].message)
     assert said[0].filename == __file__
-    with pytest.warns(DeltaWarning, match=r"`AWS_PROFILE` .* no effect"):
-        DeltaTable(tmp_path / "t", storage_options={"AWS_PROFILE": "mine"})
 
 
 # --- no credentials --------------------------------------------------------------------------------

@@ -1,0 +1,500 @@
+"""Credentials of a provider: asked for once, renewed before they expire, in no message."""
+
+import itertools
+import json
+import os
+import pathlib
+import pickle
+import re
+import sys
+import threading
+import time
+import traceback
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+
+import duckdb
+import pyarrow as pa
+import pytest
+
+import servers
+from deltafast import DeltaTable, convert_to_deltalake, write_deltalake
+from deltafast.credentials import AwsProfile, AzureIdentity, GoogleAuth, aws_profile, azure_identity
+from deltafast.credentials import provider as provider_calls
+from deltafast.exceptions import DeltaError, InvalidArgumentError, MissingLibraryError, StorageError
+
+#: Seconds for which a key of `KeyServer` is valid.
+LIFE = 1.5
+
+
+class KeyServer(servers.Proxy):
+    """S3 that takes only keys that it issued and that have not expired; it counts the others."""
+
+    def __init__(self, port: int) -> None:
+        super().__init__(port)
+        self._numbers = itertools.count()
+        self._keys: dict[str, float] = {}
+        self.refused: list[str] = []
+        self.issued = 0
+        #: Beginning of the keys that another service issues.
+        self.foreign = "-"
+
+    def issue(self, life: float = LIFE) -> dict[str, object]:
+        """Return a key, in the form of obstore's providers."""
+        key = f"KEY{next(self._numbers)}"
+        self._keys[key] = time.time() + life
+        self.issued += 1
+        expires = datetime.now(UTC) + timedelta(seconds=life)
+        return {"access_key_id": key, "secret_access_key": "SECRET", "token": f"TOKEN-{key}", "expires_at": expires}
+
+    def forget(self) -> None:
+        """Count from zero."""
+        super().forget()
+        self.refused.clear()
+        self.issued = 0
+        self.foreign = "-"
+
+    def answer(self, method, target, headers, body):
+        """Hand the request on if its key is valid."""
+        given = {name.lower(): value for name, value in headers.items()}
+        found = re.search(r"Credential=([^/]+)/", given.get("authorization", ""))
+        key = found[1] if found else ""
+        if key.startswith(self.foreign):
+            return super().answer(method, target, headers, body)
+        if self._keys.get(key, 0) < time.time() or given.get("x-amz-security-token") != f"TOKEN-{key}":
+            self.refused.append(f"{method} {target}")
+            return servers.Answer(403, {}, b"<Error><Code>ExpiredToken</Code></Error>")
+        return super().answer(method, target, headers, body)
+
+
+@pytest.fixture(scope="module")
+def running():
+    with servers.s3() as s3, KeyServer(s3.port).running() as server:
+        yield server
+
+
+@pytest.fixture
+def server(running):
+    running.forget()
+    yield running
+    running.forget()
+
+
+@pytest.fixture
+def url(request):
+    return f"s3://bucket/{re.sub(r'[^a-z0-9]+', '-', request.node.name.lower())}"
+
+
+def options(server):
+    return {"aws_endpoint_url": server.url, "aws_region": "eu-west-1", "allow_http": "true", "max_retries": "0"}
+
+
+def test_a_table_lives_longer_than_its_credentials(server, url):
+    def provider():
+        return server.issue()
+
+    given = {"storage_options": options(server), "credential_provider": provider}
+    end = time.monotonic() + 3 * LIFE
+    table = DeltaTable.create(url, {"id": "long"}, **given)
+    number = 0
+    while time.monotonic() < end:
+        number += 1
+        write_deltalake(table, {"id": [number]}, mode="append")
+        write_deltalake(url, {"id": [-number]}, mode="append", **given)
+        table.update_incremental()
+        assert table.count() == 2 * number
+    table.optimize.compact()
+    assert DeltaTable(url, **given).count() == table.count("id > 0") * 2
+    assert DeltaTable.is_deltatable(url, **given)
+    assert server.refused == []
+    # All that has the same provider has the same credentials.
+    assert 3 <= server.issued <= 6
+
+
+def test_credentials_are_renewed_within_a_stream(server, url):
+    given = {"storage_options": options(server), "credential_provider": server.issue}
+    for number in range(4):
+        write_deltalake(url, {"id": pa.array(range(number * 1000, number * 1000 + 1000))}, mode="append", **given)
+    issued = server.issued
+    table = DeltaTable(url, **given)
+    rows = []
+    for batch in table.scan(batch_size=500):
+        rows += pa.record_batch(batch)["id"].to_pylist()
+        time.sleep(LIFE / 4)
+    assert sorted(rows) == list(range(4000))
+    # Another engine pulls the rows from threads of its own.
+    time.sleep(LIFE)
+    assert duckdb.from_arrow(table).aggregate("sum(id)").fetchall() == [(sum(range(4000)),)]
+    assert server.issued > issued
+    assert server.refused == []
+
+
+def test_many_threads_ask_once(server, url):
+    calls = []
+
+    def provider():
+        calls.append(threading.get_ident())
+        time.sleep(0.2)
+        return server.issue(60)
+
+    given = {"storage_options": options(server), "credential_provider": provider}
+    write_deltalake(url, {"id": [1]}, **given)
+    with ThreadPoolExecutor(8) as pool:
+        counts = list(pool.map(lambda _: DeltaTable(url, **given).count(), range(16)))
+    assert counts == [1] * 16
+    assert len(calls) == 1
+
+
+def test_valid_credentials_are_used_while_the_provider_fails(server, url):
+    is_broken = False
+
+    def provider():
+        if is_broken:
+            message = "the service is away"
+            raise OSError(message)
+        return server.issue()
+
+    given = {"storage_options": options(server), "credential_provider": provider}
+    write_deltalake(url, {"id": [1]}, **given)
+    is_broken = True
+    # Renewed a fifth of their life before they expire.
+    time.sleep(LIFE * 0.85)
+    table = DeltaTable(url, **given)
+    assert table.count() == 1
+    time.sleep(LIFE * 0.2)
+    with pytest.raises(StorageError, match="the credential provider failed with OSError: the service is away"):
+        table.update_incremental()
+    is_broken = False
+    table.update_incremental()
+    assert table.to_pyarrow_table()["id"].to_pylist() == [1]
+
+
+class PolarsPair:
+    """A provider in the form of Polars' ones."""
+
+    def __init__(self, server):
+        self._server = server
+
+    def __call__(self):
+        key = self._server.issue(60)
+        names = {"access_key_id": "aws_access_key_id", "secret_access_key": "aws_secret_access_key"}
+        names |= {"token": "aws_session_token"}
+        return {names[name]: key[name] for name in names}, int(key["expires_at"].timestamp())
+
+
+def forms(server):
+    async def coroutine():
+        return server.issue(60)
+
+    return {
+        "function": lambda: server.issue(60),
+        "coroutine": coroutine,
+        "pair of Polars": PolarsPair(server),
+        "without an end": lambda: {**server.issue(60), "expires_at": None},
+    }
+
+
+@pytest.mark.parametrize("form", forms(None))
+def test_providers_have_several_forms(server, url, form):
+    given = {"storage_options": options(server), "credential_provider": forms(server)[form]}
+    write_deltalake(url, {"id": [1]}, **given)
+    assert DeltaTable(url, **given).to_pyarrow_dataset().to_table()["id"].to_pylist() == [1]
+    assert server.refused == []
+
+
+def test_a_folder_is_converted(server, url):
+    given = {"storage_options": options(server), "credential_provider": lambda: server.issue(60)}
+    write_deltalake(url, {"id": [1]}, **given)
+    with pytest.raises(InvalidArgumentError, match="is a table"):
+        convert_to_deltalake(url, **given)
+    assert server.refused == []
+
+
+_OF_PICKLE = {}
+
+
+def provider_of_pickle():
+    return _OF_PICKLE["server"].issue(60)
+
+
+def test_a_provider_is_a_part_of_pickles(server, url):
+    _OF_PICKLE["server"] = server
+    given = {"storage_options": options(server), "credential_provider": provider_of_pickle}
+    write_deltalake(url, {"id": [1]}, **given)
+    table = pickle.loads(pickle.dumps(DeltaTable(url, **given)))
+    assert table.count() == 1
+    assert table.history()[0]["operation"] == "WRITE"
+
+
+def _raises():
+    message = "no role for you"
+    raise PermissionError(message)
+
+
+BAD = {
+    "no function": ("word", "credential_provider must be a function without arguments, not a str"),
+    "an exception": (_raises, "the credential provider failed with PermissionError: no role for you"),
+    "no dict": (lambda: "word", "the credential provider must return a dict, not a str"),
+    "no key": (lambda: {"token": "HIDDEN"}, "the credential provider gave no `access_key_id`, which S3 needs"),
+    "a number": (
+        lambda: {"access_key_id": 123456789, "secret_access_key": "HIDDEN"},
+        "`access_key_id` of the credential provider must be a string, not a int",
+    ),
+    "no zone": (
+        lambda: {"access_key_id": "HIDDEN", "secret_access_key": "HIDDEN", "expires_at": datetime(2100, 1, 1)},  # noqa: DTZ001
+        "`expires_at` of the credential provider must have a time zone",
+    ),
+    "no date": (
+        lambda: {"access_key_id": "HIDDEN", "secret_access_key": "HIDDEN", "expires_at": "soon"},
+        "`expires_at` of the credential provider must be a datetime, not a str",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_what_is_wrong_is_one_line_without_secrets(server, url, name):
+    provider, text = BAD[name]
+    with pytest.raises(DeltaError, match=re.escape(text)) as caught:
+        DeltaTable(url, storage_options=options(server), credential_provider=provider)
+    error = caught.value
+    shown = [str(error), repr(error), repr(error.__dict__), *traceback.format_exception_only(error)]
+    assert not [text for text in shown if "HIDDEN" in text or "123456789" in text]
+    assert "\n" not in str(error)
+    assert server.requests == server.refused == []
+
+
+def test_the_option_of_the_core_is_not_for_users(url):
+    with pytest.raises(InvalidArgumentError, match="give `credential_provider`"):
+        DeltaTable(url, storage_options={"credential_source": "1000000"})
+
+
+@pytest.fixture
+def aws_files(tmp_path, monkeypatch, running):
+    """Write `~/.aws/config`, and let no other source of credentials be there."""
+    for name in [name for name in os.environ if name.startswith("AWS_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "credentials"))
+    aws_profile._session.cache_clear()
+    provider_calls._known_source.cache_clear()
+
+    def write(text: str) -> None:
+        (tmp_path / "config").write_text(text)
+
+    return write
+
+
+def keys_of(server):
+    key = server.issue(60)
+    return {
+        "aws_access_key_id": key["access_key_id"],
+        "aws_secret_access_key": "SECRET",
+        "aws_session_token": key["token"],
+    }
+
+
+def ini(title, values):
+    return f"[{title}]\n" + "".join(f"{name} = {value}\n" for name, value in values.items())
+
+
+def without_region(server):
+    return {key: value for key, value in options(server).items() if key != "aws_region"}
+
+
+@pytest.mark.parametrize("named", ["option", "variable", "default", "provider"])
+def test_profiles_of_aws_are_read(server, url, aws_files, named, monkeypatch):
+    title = "default" if named == "default" else "profile work"
+    aws_files(ini(title, keys_of(server) | {"region": "eu-west-1"}))
+    given = {"storage_options": without_region(server)}
+    if named == "option":
+        given["storage_options"] |= {"aws_profile": "work"}
+    elif named == "variable":
+        monkeypatch.setenv("AWS_PROFILE", "work")
+    elif named == "provider":
+        given = {"storage_options": options(server), "credential_provider": AwsProfile("work")}
+    write_deltalake(url, {"id": [1]}, **given)
+    table = DeltaTable(url, **given)
+    assert table.to_pyarrow_dataset().to_table()["id"].to_pylist() == [1]
+    assert pickle.loads(pickle.dumps(table)).count() == 1
+    assert server.refused == []
+
+
+def test_a_process_gives_credentials_that_are_renewed(server, url, aws_files, tmp_path):
+    class Issuer(servers.Server):
+        def answer(self, method, target, headers, body):
+            key = server.issue()
+            found = {"Version": 1, "AccessKeyId": key["access_key_id"], "SecretAccessKey": "SECRET"}
+            # botocore renews credentials a quarter of an hour before they end, but takes them as they are at first.
+            found |= {"SessionToken": key["token"], "Expiration": key["expires_at"].isoformat()}
+            return servers.Answer(200, {}, json.dumps(found).encode())
+
+    with Issuer().running() as issuer:
+        program = f"import urllib.request; print(urllib.request.urlopen({issuer.url!r}).read().decode())"
+        script = tmp_path / "issue.py"
+        script.write_text(program)
+        aws_files(ini("profile work", {"credential_process": f"{sys.executable} {script}", "region": "eu-west-1"}))
+        given = {"storage_options": without_region(server) | {"aws_profile": "work"}}
+        write_deltalake(url, {"id": [1]}, **given)
+        table = DeltaTable(url, **given)
+        time.sleep(LIFE)
+        write_deltalake(table, {"id": [2]}, mode="append")
+        assert table.count() == 2
+    assert server.issued >= 2
+    assert server.refused == []
+
+
+@pytest.mark.parametrize("where", ["profile", "option"])
+def test_roles_are_assumed(server, url, aws_files, monkeypatch, where):
+    server.foreign = "ASIA"
+    monkeypatch.setenv("AWS_ENDPOINT_URL_STS", f"http://{servers.HOST}:{server._port}")
+    base = ini("profile base", keys_of(server))
+    role = "arn:aws:iam::123456789012:role/tables"
+    given = {"storage_options": options(server)}
+    if where == "profile":
+        aws_files(base + ini("profile role", {"role_arn": role, "source_profile": "base"}))
+        given["storage_options"] |= {"aws_profile": "role"}
+    else:
+        aws_files(base)
+        given["storage_options"] |= {"aws_profile": "base", "aws_s3_assume_role_arn": role}
+    write_deltalake(url, {"id": [1]}, **given)
+    assert DeltaTable(url, **given).count() == 1
+    assert server.refused == []
+
+
+def test_keys_in_options_and_environment_win(server, url, aws_files, monkeypatch):
+    aws_files(ini("default", {"aws_access_key_id": "WRONG", "aws_secret_access_key": "WRONG"}))
+    keys = keys_of(server)
+    write_deltalake(url, {"id": [1]}, storage_options=options(server) | keys)
+    for name, value in keys.items():
+        monkeypatch.setenv(name.upper(), value)
+    assert DeltaTable(url, storage_options=options(server)).count() == 1
+    assert server.refused == []
+
+
+def test_a_profile_that_cannot_be_used_is_one_line(server, url, aws_files, monkeypatch):
+    aws_files(ini("profile work", {"region": "eu-west-1"}))
+    given = without_region(server)
+    with pytest.raises(InvalidArgumentError, match=r"The config profile \(none\) could not be found"):
+        DeltaTable(url, storage_options=given | {"aws_profile": "none"})
+    with pytest.raises(StorageError, match=r"no credentials for the profile work; it tried .*shared-credentials-file"):
+        DeltaTable(url, storage_options=given | {"aws_profile": "work"})
+    monkeypatch.setitem(sys.modules, "botocore", None)
+    with pytest.raises(MissingLibraryError, match=r"the profile work of AWS needs botocore, .* pip install botocore"):
+        DeltaTable(url, storage_options=given | {"aws_profile": "work"})
+
+
+def test_azure_identity_without_an_identity_names_what_it_tried(monkeypatch):
+    for name in [name for name in os.environ if name.startswith(("AZURE_", "IDENTITY_", "MSI_"))]:
+        monkeypatch.delenv(name)
+    azure_identity._default_credential.cache_clear()
+    provider_calls._known_source.cache_clear()
+    text = r"no credentials are given .give `azure_storage_account_key`, .* it tried EnvironmentCredential, Work"
+    with pytest.raises(StorageError, match=text) as caught:
+        DeltaTable("az://container/t", storage_options={"azure_storage_account_name": "account"})
+    assert "\n" not in str(caught.value)
+    azure_identity._default_credential.cache_clear()
+
+
+def test_azure_takes_keys_and_signatures():
+    cache = pathlib.Path(servers.__file__).parent / ".cache"
+    with servers.azure(servers.azurite(cache)) as azure:
+        plain = {key: value for key, value in azure.options().items() if key != "azure_storage_account_key"}
+        url = f"az://{azure.container}/credentials"
+        given = {"storage_options": plain, "credential_provider": lambda: {"access_key": azure.key}}
+        write_deltalake(url, {"id": [1]}, **given)
+        assert DeltaTable(url, **given).count() == 1
+        wrong = {"storage_options": plain, "credential_provider": lambda: {"access_key": "HIDDEN%"}}
+        with pytest.raises(DeltaError, match="`access_key` of the credential provider is not base64") as caught:
+            DeltaTable(url, **wrong)
+        assert "HIDDEN" not in str(caught.value)
+
+
+def test_google_takes_tokens():
+    with servers.Gcs().running() as gcs:
+        plain = {key: value for key, value in gcs.options().items() if key != "google_bearer_token"}
+        given = {"storage_options": plain, "credential_provider": lambda: {"token": gcs.token, "expires_at": None}}
+        write_deltalake("gs://bucket/credentials", {"id": [1]}, **given)
+        assert DeltaTable("gs://bucket/credentials", **given).count() == 1
+
+
+class _Recorder(servers.Server):
+    """A store without objects, and a token service; it keeps the tokens that requests bring."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tokens: list[str] = []
+        self.issued = 0
+
+    def answer(self, method, target, headers, body):
+        given = {name.lower(): value for name, value in headers.items()}
+        if "/token" in target:
+            self.issued += 1
+            life = int(time.time()) + 3600
+            found = {"access_token": f"T{self.issued}", "expires_on": life, "expires_in": 3600, "token_type": "Bearer"}
+            return servers.Answer(200, {"Content-Type": "application/json"}, json.dumps(found).encode())
+        self.tokens.append(given.get("authorization", ""))
+        return servers.Answer(404, {}, b"")
+
+
+@pytest.mark.parametrize("is_named", [False, True])
+def test_azure_identity_finds_a_managed_identity(monkeypatch, is_named):
+    for name in [name for name in os.environ if name.startswith("AZURE_")]:
+        monkeypatch.delenv(name)
+    azure_identity._default_credential.cache_clear()
+    provider_calls._known_source.cache_clear()
+    with _Recorder().running() as recorder:
+        monkeypatch.setenv("IDENTITY_ENDPOINT", f"{recorder.url}/token")
+        monkeypatch.setenv("IDENTITY_HEADER", "secret")
+        given = {"azure_storage_account_name": "account", "azure_storage_endpoint": f"{recorder.url}/account"}
+        options = given | {"allow_http": "true", "max_retries": "0"}
+        provider = AzureIdentity() if is_named else None
+        for _ in range(2):
+            with pytest.raises(DeltaError):
+                DeltaTable("az://container/t", storage_options=options, credential_provider=provider)
+    assert recorder.issued == 1
+    assert set(recorder.tokens) == {"Bearer T1"}
+    azure_identity._default_credential.cache_clear()
+
+
+def test_google_auth_finds_application_default_credentials(monkeypatch, tmp_path):
+    provider_calls._known_source.cache_clear()
+    with servers.Gcs().running() as gcs, _Recorder().running() as recorder:
+        # The kind of file with which other clouds and identity services sign on.
+        subject = tmp_path / "subject"
+        subject.write_text("word")
+        account = {
+            "type": "external_account",
+            "audience": "//iam.googleapis.com/projects/1/locations/global/workloadIdentityPools/p/providers/q",
+            "subject_token_type": "urn:ietf:params:oauth:token-type:jwt",
+            "token_url": f"{recorder.url}/token",
+            "credential_source": {"file": str(subject)},
+        }
+        (tmp_path / "account.json").write_text(json.dumps(account))
+        monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(tmp_path / "account.json"))
+        # google-auth asks a service for the project otherwise.
+        monkeypatch.setenv("GOOGLE_CLOUD_PROJECT", "project")
+        gcs.token = "T1"
+        plain = {key: value for key, value in gcs.options().items() if key != "google_bearer_token"}
+        write_deltalake("gs://bucket/auth", {"id": [1]}, storage_options=plain)
+        assert DeltaTable("gs://bucket/auth", storage_options=plain).count() == 1
+        assert recorder.issued == 1
+        gcs.token = "T2"
+        assert DeltaTable("gs://bucket/auth", storage_options=plain, credential_provider=GoogleAuth()).count() == 1
+    assert recorder.issued == 2
+
+
+@pytest.mark.parametrize(
+    ("provider", "library"),
+    [(AzureIdentity(), "azure-identity"), (GoogleAuth(), "google-auth")],
+    ids=["azure", "google"],
+)
+def test_a_missing_library_is_named(provider, library, monkeypatch):
+    azure_identity._default_credential.cache_clear()
+    provider_calls._known_source.cache_clear()
+    monkeypatch.setitem(sys.modules, "azure.identity", None)
+    monkeypatch.setitem(sys.modules, "google.auth", None)
+    url = "az://container/t" if library == "azure-identity" else "gs://bucket/t"
+    options = {"azure_storage_account_name": "account"}
+    with pytest.raises(StorageError, match=f"needs {library}, which is not installed: pip install"):
+        DeltaTable(url, storage_options=options, credential_provider=provider)
