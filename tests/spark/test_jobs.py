@@ -449,7 +449,8 @@ def test_settings_of_the_session_change_nothing(spark, tmp_path):
     assert not leftovers(ours)
 
 
-@pytest.mark.parametrize("layout", usual_and_proof(["vectors and partitions"], ["partitions"]))
+@pytest.mark.proof
+@pytest.mark.parametrize("layout", ["vectors and partitions", "partitions"])
 def test_delta_spark_says_the_same(reference, spark, tmp_path, layout):
     theirs = str(make(tmp_path / "t", layout))
     source = source_of().drop_columns(["extra"])

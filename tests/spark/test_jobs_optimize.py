@@ -67,6 +67,7 @@ TASKS = {
 }
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("layout", COMPARED)
 def test_it_is_the_embedded_one(reference, spark, tmp_path, layout):
     core = str(make(tmp_path / "t", layout))

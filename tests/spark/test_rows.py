@@ -142,6 +142,7 @@ def test_rows_are_sparks_to_the_byte(spark, types, setting):
             assert _is_ours(ours)
 
 
+@pytest.mark.proof
 def test_rows_that_are_not_deleted(spark, tmp_path):
     path = str(tmp_path / "t")
     properties = {"delta.enableDeletionVectors": "true"}

@@ -182,6 +182,7 @@ def test_metadata_columns_and_row_numbers_stay_right(reference, spark, types, re
             assert numbers[0][0] == sum(known[row[0]] for row in kept)
 
 
+@pytest.mark.proof
 def test_queries_of_all_kinds(reference, spark, types, reader):
     deltafast.spark.read(spark, types).createOrReplaceTempView("ours")
     reference._load(types).createOrReplaceTempView("theirs")

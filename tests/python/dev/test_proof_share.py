@@ -44,6 +44,6 @@ def test_a_share_that_there_is_not_is_refused(option):
     assert "a share and the number of shares" in ran.stdout + ran.stderr
 
 
-def test_the_chosen_share_is_one_of_twelve():
+def test_the_chosen_share_is_one_of_24():
     chosen = subprocess.run([ROOT / "dev" / "proof_share"], capture_output=True, text=True, check=True).stdout
-    assert re.fullmatch(r"(1[0-2]|[1-9])/12\n", chosen), chosen
+    assert re.fullmatch(r"(2[0-4]|1[0-9]|[1-9])/24\n", chosen), chosen

@@ -198,6 +198,7 @@ def test_writing(spark, tmp_path):
     assert set(reported) == {"insert", "delete"}
 
 
+@pytest.mark.proof
 def test_commands_as_jobs(spark, tmp_path):
     """DELETE, UPDATE and MERGE as jobs do what the embedded ones do, and SQL too."""
     spark.conf.set("spark.deltafast.engine", "jobs")
