@@ -52,7 +52,9 @@ RANK = {
 #: Of each Python module or package; those within it that are not named here have its rank, and import each other.
 PYTHON_RANK = {
     "exceptions": 0,
-    "catalog": 0,
+    "catalog.committer": 0,
+    "catalog.folder": 2,
+    "catalog": 3,
     "_core_types": 0,
     "_core": 1,
     "_display": 0,

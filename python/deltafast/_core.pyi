@@ -60,7 +60,7 @@ from deltafast._core_types import (
     WriteTarget,
     WrittenFiles,
 )
-from deltafast.catalog import Committer
+from deltafast.catalog.committer import Committer
 
 __all__ = [
     "ArrowBatch",

@@ -6,6 +6,7 @@ A `DeltaTable` owns one. Operations and conversions take the handle, so that the
 from __future__ import annotations
 
 from dataclasses import dataclass
+from http import HTTPStatus
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
@@ -16,7 +17,7 @@ from deltafast._util.fork_lock import ForkLock
 from deltafast._util.locations import address, location
 from deltafast._util.open_options import core_open_options
 from deltafast._util.options import names, text_options
-from deltafast.exceptions import DeltaError, warn
+from deltafast.exceptions import DeltaError, TableNotFoundError, warn
 from deltafast.schema import Schema
 
 if TYPE_CHECKING:
@@ -28,18 +29,74 @@ if TYPE_CHECKING:
     from deltafast import _core_types
     from deltafast._core_types import BoundTree
     from deltafast._util.filters import FilterType, Predicate
+    from deltafast.catalog.committer import Committer
+    from deltafast.catalog.unity.client import UnityCatalog
+    from deltafast.catalog.unity.staged_table import StagedTable
 
 __all__ = [
+    "CatalogTarget",
     "DeltaTableConfig",
     "HandleOwner",
     "Metadata",
     "ProtocolVersions",
     "TableHandle",
     "adapted_store",
+    "catalog_target",
     "handle_of",
 ]
 
 _T = TypeVar("_T")
+
+
+class CatalogTarget(NamedTuple):
+    """A table of Unity Catalog that a command writes to: one that exists, or a new managed one."""
+
+    uri: str
+    #: None for a new table.
+    handle: TableHandle | None
+    #: With the provider of its credentials.
+    storage_options: Mapping[str, Any] | None
+    committer: Committer | None
+    #: The properties that the server requires of a new table.
+    properties: Mapping[str, str]
+    staged: StagedTable | None
+
+    def finish(self) -> None:
+        """Check that a new table has its name, after its first version was written.
+
+        Raises:
+            CatalogError: The server refused it: there is no table.
+        """
+        if self.staged is not None:
+            self.staged.finish()
+
+
+def catalog_target(
+    name: str, storage_options: Mapping[str, Any] | None, time_zone: str, catalog: UnityCatalog | None
+) -> CatalogTarget:
+    """Return a table of Unity Catalog at its newest version, or else a new one.
+
+    Raises:
+        TableNotFoundError: There is no such table, and it cannot be created: the catalog or the schema is missing.
+        CatalogError: The server refused a request.
+    """
+    from deltafast.catalog.unity.resolve import stage
+    from deltafast.catalog.unity.rest_client import CatalogError
+
+    options: dict[str, Any] = {"time_zone": time_zone, "allow_external_paths": False, "catalog": catalog}
+    options |= dict.fromkeys(("log_tail", "max_table_version", "committer", "store"))
+    config = DeltaTableConfig(without_files=False, log_buffer_size=8)
+    try:
+        handle = TableHandle(name, storage_options, None, None, config, options)
+    except TableNotFoundError as missing:
+        try:
+            staged, given = stage(name, storage_options, catalog)
+        except CatalogError as error:
+            if error.status != HTTPStatus.NOT_FOUND:
+                raise
+            raise missing from None
+        return CatalogTarget(address(staged.location), None, given, staged, staged.properties, staged)
+    return CatalogTarget(handle.given_uri, handle, handle.storage_options, handle.options["committer"], {}, None)
 
 
 def adapted_store(store: object | None, uri: str) -> object | None:
@@ -103,8 +160,8 @@ class TableHandle:
         version: The version to open; the newest if None.
         timestamp_ms: Open the version that was current then, instead.
         config: The loading options that were given.
-        options: `log_tail`, `max_table_version`, `committer`, `store`, `time_zone` and `allow_external_paths` of
-            `DeltaTable`.
+        options: `log_tail`, `max_table_version`, `committer`, `store`, `time_zone`, `allow_external_paths` and
+            `catalog` of `DeltaTable`.
     """
 
     def __init__(
@@ -118,13 +175,27 @@ class TableHandle:
     ) -> None:
         self.lock = ForkLock()
         self._decoded: _Decoded | None = None
-        #: The location as it was given.
+        given = dict(options)
+        options = {name: value for name, value in given.items() if name != "catalog"}
+        if isinstance(table_uri, str) and table_uri.startswith("uc://"):
+            from deltafast.catalog.unity.resolve import resolve
+
+            found = resolve(table_uri, storage_options, given.get("catalog"))
+            origin = table_uri, storage_options, given
+            table_uri, storage_options = found.location, found.storage_options
+            options["committer"] = options["committer"] or found.committer
+        else:
+            table_uri = address(table_uri)
+            origin = table_uri, storage_options, given
+        #: What opens the table elsewhere: its location or name, storage options and options.
+        self.origin = origin
+        #: The location as it was given, or as the catalog has it.
         self.given_uri = address(table_uri)
         # A source of credentials lives as long as its options.
         self._core_storage_options = text_options(storage_options, self.given_uri)
         self.storage_options = None if storage_options is None else dict(storage_options)
         self.config = config
-        self.options = dict(options)
+        self.options = options
         self.store: object | None = options["store"]
         #: Zone of timestamps without one, in partition values and predicates.
         self.time_zone: str = options["time_zone"]
@@ -146,7 +217,8 @@ class TableHandle:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Reopen at the same version elsewhere; the pickle holds the storage options."""
-        return TableHandle, (self.given_uri, self.storage_options, self.version(), None, self.config, self.options)
+        uri, storage_options, options = self.origin
+        return TableHandle, (uri, storage_options, self.version(), None, self.config, options)
 
     @property
     def table_uri(self) -> str:

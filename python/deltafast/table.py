@@ -23,6 +23,7 @@ from deltafast._handle import (
     ProtocolVersions,
     TableHandle,
     adapted_store,
+    catalog_target,
     handle_of,
 )
 from deltafast._interop.record_batch_reader import RecordBatchReader
@@ -69,7 +70,7 @@ if TYPE_CHECKING:
     from deltafast._util.arrow import Data
     from deltafast._util.filters import FilterType, Predicate
     from deltafast._util.writer_properties import WriterProperties
-    from deltafast.catalog import Committer
+    from deltafast.catalog import Committer, UnityCatalog
     from deltafast.credentials import CredentialProvider
     from deltafast.schema import ArrowSchemaExportable
     from deltafast.transaction import AddAction, CommitProperties, PostCommitHookProperties, RemoveAction
@@ -85,7 +86,8 @@ class DeltaTable(HandleOwner):
     """A Delta table at one version.
 
     Args:
-        table_uri: Location of the table: a path, or a URL of S3, Azure, GCS, HTTP(S) or memory.
+        table_uri: Location of the table: a path, a URL of S3, Azure, GCS, HTTP(S) or memory, or the name of a table of
+            Unity Catalog, `uc://catalog.schema.table`.
         version: The version to open; the newest if None.
         storage_options: Keys as for `deltalake` and the `object_store` crate. They are part of pickles.
         without_files: Accepted without effect: files are always loaded on demand.
@@ -101,6 +103,7 @@ class DeltaTable(HandleOwner):
             allowed folders.
         credential_provider: Function that returns short-lived credentials, called again before they expire (see
             `deltafast.credentials`).
+        catalog: The server of a table that is named `uc://catalog.schema.table`; the one of the environment if None.
 
     Raises:
         TableNotFoundError: There is no table at the location.
@@ -131,6 +134,7 @@ class DeltaTable(HandleOwner):
         time_zone: str = "UTC",
         allow_external_paths: bool | Sequence[str] = False,
         credential_provider: CredentialProvider | None = None,
+        catalog: UnityCatalog | None = None,
     ) -> None:
         if version is not None and timestamp is not None:
             message = "give either version or timestamp, not both"
@@ -145,6 +149,7 @@ class DeltaTable(HandleOwner):
             "store": store,
             "time_zone": time_zone,
             "allow_external_paths": allow_external_paths,
+            "catalog": catalog,
         }
         timestamp_ms = None if timestamp is None else to_epoch_ms(timestamp)
         config = DeltaTableConfig(without_files, log_buffer_size or 8, skip_stats)
@@ -197,6 +202,7 @@ class DeltaTable(HandleOwner):
         store: object | None = None,
         time_zone: str = "UTC",
         credential_provider: CredentialProvider | None = None,
+        catalog: UnityCatalog | None = None,
     ) -> DeltaTable:
         """Create a table without rows.
 
@@ -223,6 +229,7 @@ class DeltaTable(HandleOwner):
             store: A Python store, see `DeltaTable`.
             time_zone: As for `DeltaTable`.
             credential_provider: As for `DeltaTable`.
+            catalog: As for `DeltaTable`; the table becomes a managed one.
 
         Returns:
             A handle of the new table.
@@ -236,7 +243,13 @@ class DeltaTable(HandleOwner):
 
         storage_options = with_provider(storage_options, credential_provider)
         text = for_the_log(as_schema(schema)).to_json()
-        uri, properties = address(table_uri), property_strings(configuration)
+        properties, place, target = property_strings(configuration), storage_options, None
+        if isinstance(table_uri, str) and table_uri.startswith("uc://"):
+            target = catalog_target(table_uri, storage_options, time_zone, catalog)
+            uri, place, committer = target.uri, target.storage_options, target.committer
+            properties = {**target.properties, **properties}
+        else:
+            uri = address(table_uri)
         given = {key: value for key, value in properties.items() if value is not None}
         # No row could be written to a table whose expressions cannot be evaluated.
         bound = bind_constraints(_core.new_table_constraints(text, given), text, zone=time_zone)
@@ -255,13 +268,22 @@ class DeltaTable(HandleOwner):
             text,
             bound,
             options,
-            storage_options=text_options(storage_options, uri),
+            storage_options=text_options(place, uri),
             store=adapted_store(store, uri),
             open_options=core_open_options(time_zone, None, False),
             committer=committer,
         )
+        if target is not None:
+            target.finish()
         with _made_before():
-            return cls(uri, storage_options=storage_options, committer=committer, store=store, time_zone=time_zone)
+            return cls(
+                uri if target is None else table_uri,
+                storage_options=storage_options,
+                committer=committer if target is None else None,
+                store=store,
+                time_zone=time_zone,
+                catalog=catalog,
+            )
 
     @property
     def _table(self) -> RawDeltaTable:
@@ -383,8 +405,8 @@ class DeltaTable(HandleOwner):
     def __reduce__(self) -> tuple[Any, ...]:
         """Reopen at the same version elsewhere; the pickle holds the storage options."""
         handle = self._handle
-        given = handle.given_uri, handle.version(), handle.storage_options, handle.config, handle.options
-        return _reopen, (type(self), *given)
+        uri, storage_options, options = handle.origin
+        return _reopen, (type(self), uri, handle.version(), storage_options, handle.config, options)
 
     # --- metadata and history --------------------------------------------------------------------
 

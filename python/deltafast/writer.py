@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from deltafast import _core
-from deltafast._handle import HandleOwner, adapted_store, handle_of
+from deltafast._handle import HandleOwner, adapted_store, catalog_target, handle_of
 from deltafast._libraries import names_missing
 from deltafast._util.arrow import Data, as_stream
 from deltafast._util.locations import address
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from deltafast._core_types import AsSelect, ReplaceKey, SaveMode, WriteOptions
     from deltafast._util.filters import Predicate
-    from deltafast.catalog import Committer
+    from deltafast.catalog import Committer, UnityCatalog
     from deltafast.credentials import CredentialProvider
     from deltafast.transaction import CommitProperties, PostCommitHookProperties
 
@@ -62,6 +62,7 @@ def write_deltalake(
     replace_on: str | None = None,
     progress: Progress = False,
     credential_provider: CredentialProvider | None = None,
+    catalog: UnityCatalog | None = None,
 ) -> None:
     """Write rows to a table, which is created if it does not exist.
 
@@ -103,6 +104,7 @@ def write_deltalake(
         progress: True for a bar on standard error, a function of (done, total), or a tqdm-like bar; counts rows, of
             which the total is known only if the data has a length.
         credential_provider: As for `DeltaTable`; a handle has its own.
+        catalog: As for `DeltaTable`; a new table of Unity Catalog becomes a managed one.
 
     Raises:
         InvalidArgumentError: The mode forbids the write, or an argument is invalid.
@@ -137,7 +139,7 @@ def write_deltalake(
         "commit_options": commit_options(commit_properties, post_commithook_properties),
     }
     storage = with_provider(storage_options, credential_provider)
-    run_write(table_or_uri, data, options, predicate, zone, storage, store, committer, progress)
+    run_write(table_or_uri, data, options, predicate, zone, storage, store, committer, progress, catalog)
 
 
 def append_rows(
@@ -214,6 +216,7 @@ def run_write(
     store: object | None,
     committer: Committer | None,
     progress: Progress = False,
+    catalog: UnityCatalog | None = None,
 ) -> dict[str, str]:
     """Plan the write, bind its expressions and run it; the options are those of the core.
 
@@ -222,12 +225,16 @@ def run_write(
     """
     from deltafast._expr.constraints import bind_constraints
 
+    table = target = None
     if isinstance(table_or_uri, HandleOwner):
         table = handle_of(table_or_uri)
-        uri, snapshot = table.given_uri, table.snapshot
+        uri = table.given_uri
+    elif isinstance(table_or_uri, str) and table_or_uri.startswith("uc://"):
+        target = catalog_target(table_or_uri, storage_options, zone, catalog)
+        uri, table, storage_options, committer = target.uri, target.handle, target.storage_options, target.committer
+        options = {**options, "configuration": {**target.properties, **options.get("configuration", {})}}
     else:
-        table = None
-        uri, snapshot = address(table_or_uri), None
+        uri = address(table_or_uri)
     with counted(progress, "rows") as counter:
         if counter is not None:
             counter.expect(_rows_of(data))
@@ -235,7 +242,7 @@ def run_write(
             uri,
             options,
             data=as_stream(data),
-            snapshot=snapshot,
+            snapshot=None if table is None else table.snapshot,
             storage_options=text_options(storage_options, uri),
             store=adapted_store(store, uri),
             open_options=core_open_options(zone, None, False),
@@ -244,6 +251,8 @@ def run_write(
         if write is None:
             return {}
         done = write.run(bind_constraints(write.constraints, write.schema, predicate, zone=zone))
+    if target is not None:
+        target.finish()
     if table is not None:
         table.move(done.snapshot)
     return done.metrics

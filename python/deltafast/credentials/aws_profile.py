@@ -37,17 +37,15 @@ class AwsProfile(NamedTuple):
     botocore knows keys, roles with a source profile, single sign-on (`aws sso login`), `credential_process` and the
     services of the machine.
 
-    Args:
-        profile: Name of the profile; the one of `AWS_PROFILE`, else `default`, if None.
-        role_arn: A role to assume with the credentials of the profile.
-        role_session_name: Name of the session of that role.
-
     Example:
         >>> DeltaTable("s3://bucket/events", credential_provider=AwsProfile("work"))          # doctest: +SKIP
     """
 
+    #: Name of the profile; the one of `AWS_PROFILE`, else `default`, if None.
     profile: str | None = None
+    #: A role to assume with the credentials of the profile.
     role_arn: str | None = None
+    #: Name of the session of that role.
     role_session_name: str = "deltafast"
 
     def __call__(self) -> dict[str, Any]:

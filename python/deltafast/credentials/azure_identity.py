@@ -36,14 +36,12 @@ _OWN_PARTS = (
 class AzureIdentity(NamedTuple):
     """A credential provider: a credential of azure-identity, which must be installed.
 
-    Args:
-        credential: An object of `azure.identity`, or any other with `get_token`; `DefaultAzureCredential`, which tries
-            the environment, a workload identity, a managed identity and the logins of developers' tools, if None.
-
     Example:
         >>> DeltaTable("az://container/events", credential_provider=AzureIdentity())           # doctest: +SKIP
     """
 
+    #: An object of `azure.identity`, or any other with `get_token`; `DefaultAzureCredential`, which tries the
+    #: environment, a workload identity, a managed identity and the logins of developers' tools, if None.
     credential: Any = None
 
     def __call__(self) -> dict[str, Any]:

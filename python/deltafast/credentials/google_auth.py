@@ -26,13 +26,11 @@ _OWN = ("service_account", "application_credentials", "bearer_token", "skip_sign
 class GoogleAuth(NamedTuple):
     """A credential provider: credentials of google-auth, which must be installed with `requests`.
 
-    Args:
-        credentials: An object of `google.auth`; the application default credentials if None.
-
     Example:
         >>> DeltaTable("gs://bucket/events", credential_provider=GoogleAuth())                 # doctest: +SKIP
     """
 
+    #: An object of `google.auth`; the application default credentials if None.
     credentials: Any = None
 
     def __call__(self) -> dict[str, Any]:

@@ -9,7 +9,12 @@ from .blocks import processes, run, run_page
 DOCS = pathlib.Path(__file__).parents[3] / "docs"
 pytestmark = pytest.mark.slow
 #: The page on cloud stores needs servers.
-PAGES = [DOCS / "tutorial.md", *(page for page in sorted((DOCS / "howto").glob("*.md")) if page.stem != "cloud_stores")]
+#: They have tests of their own.
+_WITH_SERVERS = ("cloud_stores", "unity_catalog")
+PAGES = [
+    DOCS / "tutorial.md",
+    *(page for page in sorted((DOCS / "howto").glob("*.md")) if page.stem not in _WITH_SERVERS),
+]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)

@@ -1,6 +1,5 @@
 """Credentials of a provider: asked for once, renewed before they expire, in no message."""
 
-import itertools
 import json
 import os
 import pathlib
@@ -11,7 +10,7 @@ import threading
 import time
 import traceback
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 
 import duckdb
 import pyarrow as pa
@@ -22,49 +21,7 @@ from deltafast import DeltaTable, convert_to_deltalake, write_deltalake
 from deltafast.credentials import AwsProfile, AzureIdentity, GoogleAuth, aws_profile, azure_identity
 from deltafast.credentials import provider as provider_calls
 from deltafast.exceptions import DeltaError, InvalidArgumentError, MissingLibraryError, StorageError
-
-#: Seconds for which a key of `KeyServer` is valid.
-LIFE = 1.5
-
-
-class KeyServer(servers.Proxy):
-    """S3 that takes only keys that it issued and that have not expired; it counts the others."""
-
-    def __init__(self, port: int) -> None:
-        super().__init__(port)
-        self._numbers = itertools.count()
-        self._keys: dict[str, float] = {}
-        self.refused: list[str] = []
-        self.issued = 0
-        #: Beginning of the keys that another service issues.
-        self.foreign = "-"
-
-    def issue(self, life: float = LIFE) -> dict[str, object]:
-        """Return a key, in the form of obstore's providers."""
-        key = f"KEY{next(self._numbers)}"
-        self._keys[key] = time.time() + life
-        self.issued += 1
-        expires = datetime.now(UTC) + timedelta(seconds=life)
-        return {"access_key_id": key, "secret_access_key": "SECRET", "token": f"TOKEN-{key}", "expires_at": expires}
-
-    def forget(self) -> None:
-        """Count from zero."""
-        super().forget()
-        self.refused.clear()
-        self.issued = 0
-        self.foreign = "-"
-
-    def answer(self, method, target, headers, body):
-        """Hand the request on if its key is valid."""
-        given = {name.lower(): value for name, value in headers.items()}
-        found = re.search(r"Credential=([^/]+)/", given.get("authorization", ""))
-        key = found[1] if found else ""
-        if key.startswith(self.foreign):
-            return super().answer(method, target, headers, body)
-        if self._keys.get(key, 0) < time.time() or given.get("x-amz-security-token") != f"TOKEN-{key}":
-            self.refused.append(f"{method} {target}")
-            return servers.Answer(403, {}, b"<Error><Code>ExpiredToken</Code></Error>")
-        return super().answer(method, target, headers, body)
+from expiring_keys import LIFE, KeyServer, options
 
 
 @pytest.fixture(scope="module")
@@ -85,16 +42,12 @@ def url(request):
     return f"s3://bucket/{re.sub(r'[^a-z0-9]+', '-', request.node.name.lower())}"
 
 
-def options(server):
-    return {"aws_endpoint_url": server.url, "aws_region": "eu-west-1", "allow_http": "true", "max_retries": "0"}
-
-
 def test_a_table_lives_longer_than_its_credentials(server, url):
     def provider():
         return server.issue()
 
     given = {"storage_options": options(server), "credential_provider": provider}
-    end = time.monotonic() + 3 * LIFE
+    end = time.monotonic() + 2.2 * LIFE
     table = DeltaTable.create(url, {"id": "long"}, **given)
     number = 0
     while time.monotonic() < end:
@@ -152,16 +105,17 @@ def test_valid_credentials_are_used_while_the_provider_fails(server, url):
         if is_broken:
             message = "the service is away"
             raise OSError(message)
-        return server.issue()
+        return server.issue(2 * LIFE)
 
     given = {"storage_options": options(server), "credential_provider": provider}
     write_deltalake(url, {"id": [1]}, **given)
+    begin = time.monotonic()
     is_broken = True
     # Renewed a fifth of their life before they expire.
-    time.sleep(LIFE * 0.85)
+    time.sleep(2 * LIFE * 0.8)
     table = DeltaTable(url, **given)
     assert table.count() == 1
-    time.sleep(LIFE * 0.2)
+    time.sleep(begin + 2 * LIFE - time.monotonic())
     with pytest.raises(StorageError, match="the credential provider failed with OSError: the service is away"):
         table.update_incremental()
     is_broken = False

@@ -1,0 +1,261 @@
+"""`UnityCatalog`: what there is in a server."""
+
+from __future__ import annotations
+
+import os
+from difflib import get_close_matches
+from functools import lru_cache
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import quote
+
+from deltafast.catalog.unity.rest_client import CatalogError, OAuthClient, RestClient
+from deltafast.catalog.unity.table_name import TableName, parse_name
+from deltafast.exceptions import DeltaProtocolError, InvalidArgumentError, TableNotFoundError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+__all__ = ["CatalogTable", "UnityCatalog"]
+
+#: Names of storage options and, in capitals, of variables.
+_URL = ("unity_workspace_url", "workspace_url", "databricks_host", "unity_catalog_url")
+_TOKEN = ("unity_access_token", "databricks_token", "unity_catalog_token")
+_CLIENT = ("unity_client_id", "databricks_client_id")
+_SECRET = ("unity_client_secret", "databricks_client_secret")
+_OPTIONS = {*_URL, *_TOKEN, *_CLIENT, *_SECRET}
+#: Versions of the Delta API that this client speaks.
+_VERSIONS = "1.0"
+#: Answers of servers without the Delta API.
+_NOT_THERE = (400, 404, 405, 501)
+
+
+class CatalogTable(NamedTuple):
+    """A table as the catalog describes it."""
+
+    name: TableName
+    #: `MANAGED` or `EXTERNAL`.
+    kind: str
+    location: str
+    #: Its id in the catalog.
+    id: str
+    #: The answer of the Delta API; None for a server without it.
+    loaded: Mapping[str, Any] | None
+
+    @property
+    def is_managed(self) -> bool:
+        """Whether the catalog owns the commits of the table."""
+        properties: dict[str, str] = {} if self.loaded is None else self.loaded["metadata"].get("properties") or {}
+        return properties.get("delta.feature.catalogManaged") == "supported"
+
+
+class UnityCatalog:
+    """A server of Unity Catalog: Databricks, or the open source server.
+
+    Args:
+        url: The workspace or server, such as `https://host`; `DATABRICKS_HOST` of the environment if None.
+        token: A token, or a function that returns one; `DATABRICKS_TOKEN` of the environment if None.
+        oauth: A client of OAuth, instead of a token; `DATABRICKS_CLIENT_ID` and `DATABRICKS_CLIENT_SECRET` of the
+            environment if None.
+
+    Raises:
+        InvalidArgumentError: There is no URL.
+        MissingLibraryError: urllib3 is not installed.
+
+    Example:
+        >>> catalog = UnityCatalog("https://host", token)                                   # doctest: +SKIP
+        >>> DeltaTable("uc://main.sales.orders", catalog=catalog).to_pandas()               # doctest: +SKIP
+    """
+
+    def __init__(
+        self,
+        url: str | None = None,
+        token: str | Callable[[], str] | None = None,
+        *,
+        oauth: OAuthClient | None = None,
+    ) -> None:
+        url = url or _variable(_URL)
+        if not url:
+            message = "no server of Unity Catalog is given: set DATABRICKS_HOST, or give UnityCatalog(url, token)"
+            raise InvalidArgumentError(message)
+        auth: str | Callable[[], str] | OAuthClient | None = oauth or token or _variable(_TOKEN)
+        client_id, secret = _variable(_CLIENT), _variable(_SECRET)
+        if auth is None and client_id and secret:
+            auth = OAuthClient(client_id, secret)
+        self._given = url, token, oauth
+        self._client = RestClient(url if "://" in url else f"https://{url}", auth)
+        self._delta_apis: dict[str, bool] = {}
+
+    def __repr__(self) -> str:
+        return f"UnityCatalog({self._client.server!r})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """The pickle holds the token, if one was given."""
+        return _unpickled, self._given
+
+    @property
+    def client(self) -> RestClient:
+        """The client of the server."""
+        return self._client
+
+    def catalogs(self) -> list[str]:
+        """Return the names of the catalogs."""
+        return sorted(found["name"] for found in self._client.pages("catalogs", {}, "catalogs"))
+
+    def schemas(self, catalog: str) -> list[str]:
+        """Return the names of the schemas of a catalog."""
+        found = self._client.pages("schemas", {"catalog_name": catalog}, "schemas")
+        return sorted(schema["name"] for schema in found)
+
+    def tables(self, catalog: str, schema: str) -> list[str]:
+        """Return the names of the tables of a schema."""
+        query = {"catalog_name": catalog, "schema_name": schema}
+        return sorted(table["name"] for table in self._client.pages("tables", query, "tables"))
+
+    def table(self, name: str) -> CatalogTable:
+        """Return what the catalog knows of a table.
+
+        Args:
+            name: `catalog.schema.table`, with or without `uc://`.
+
+        Raises:
+            TableNotFoundError: There is no such table; the message has the nearest name.
+            DeltaProtocolError: The table is not one of Delta Lake.
+            CatalogError: The server refused the request.
+        """
+        found = parse_name(name)
+        try:
+            if self._has_delta_api(found.catalog):
+                return self._of_delta_api(found)
+        except CatalogError as error:
+            if error.status == HTTPStatus.NOT_FOUND:
+                raise self._not_found(found) from None
+            if error.kind != "UnsupportedTableFormatException":
+                raise
+        return self._of_tables_api(found)
+
+    def drop(self, name: str) -> None:
+        """Drop a table; the server deletes the files of a managed one.
+
+        Args:
+            name: `catalog.schema.table`, with or without `uc://`.
+
+        Raises:
+            TableNotFoundError: There is no such table.
+            CatalogError: The server refused the request.
+        """
+        found = parse_name(name)
+        try:
+            self._client.call("DELETE", f"tables/{quote(str(found), safe='')}")
+        except CatalogError as error:
+            if error.status == HTTPStatus.NOT_FOUND:
+                raise self._not_found(found) from None
+            raise
+
+    def rename(self, name: str, new_name: str) -> None:
+        """Rename a table within its schema.
+
+        Args:
+            name: `catalog.schema.table`, with or without `uc://`.
+            new_name: The new last part of the name.
+
+        Raises:
+            TableNotFoundError: There is no such table.
+            CatalogError: The server refused the request, or there is a table of the new name.
+        """
+        found = parse_name(name)
+        try:
+            self._client.call("POST", f"delta/v1/{found.path}/rename", body={"new-name": new_name})
+        except CatalogError as error:
+            if error.status == HTTPStatus.NOT_FOUND and self._has_delta_api(found.catalog):
+                raise self._not_found(found) from None
+            raise
+
+    def _has_delta_api(self, catalog: str) -> bool:
+        if catalog not in self._delta_apis:
+            query = {"catalog": catalog, "protocol-versions": _VERSIONS}
+            try:
+                self._client.call("GET", "delta/v1/config", query)
+                self._delta_apis[catalog] = True
+            except CatalogError as error:
+                if error.kind == "NoSuchCatalogException":
+                    raise
+                if error.status not in _NOT_THERE:
+                    raise
+                # Servers before the Delta API.
+                self._delta_apis[catalog] = False
+        return self._delta_apis[catalog]
+
+    def _of_delta_api(self, name: TableName) -> CatalogTable:
+        loaded = self._client.call("GET", f"delta/v1/{name.path}")
+        metadata = loaded["metadata"]
+        return CatalogTable(name, metadata["table-type"], metadata["location"], metadata["table-uuid"], loaded)
+
+    def _of_tables_api(self, name: TableName) -> CatalogTable:
+        try:
+            found = self._client.call("GET", f"tables/{quote(str(name), safe='')}")
+        except CatalogError as error:
+            if error.status == HTTPStatus.NOT_FOUND:
+                raise self._not_found(name) from None
+            raise
+        form = found.get("data_source_format")
+        if form != "DELTA" or not found.get("storage_location"):
+            kind = form or found.get("table_type") or "unknown"
+            message = f"{name} is not a table of Delta Lake: it has the format {kind}"
+            raise DeltaProtocolError(message)
+        if found.get("table_type") == "MANAGED" and "delta.feature.catalogManaged" in (found.get("properties") or {}):
+            message = f"{name} is a managed table, and {self._client.server} has no Delta API to commit to it"
+            raise DeltaProtocolError(message)
+        return CatalogTable(name, found["table_type"], found["storage_location"], found["table_id"], None)
+
+    def _not_found(self, name: TableName) -> TableNotFoundError:
+        """Return the error for a missing table, with what is nearest to its name."""
+        for what, given, there in (
+            ("catalog", name.catalog, self.catalogs),
+            ("schema", name.schema, lambda: self.schemas(name.catalog)),
+            ("table", name.table, lambda: self.tables(name.catalog, name.schema)),
+        ):
+            try:
+                names = there()
+            except CatalogError:
+                break
+            if given not in names:
+                near = get_close_matches(given, names, 1)
+                hint = f"; did you mean {near[0]}?" if near else ""
+                message = f"there is no table {name} in {self._client.server}: the {what} {given} does not exist{hint}"
+                return TableNotFoundError(message)
+        return TableNotFoundError(f"there is no table {name} in {self._client.server}")
+
+
+def _unpickled(url: str, token: str | None, oauth: OAuthClient | None) -> UnityCatalog:
+    return UnityCatalog(url, token, oauth=oauth)
+
+
+def _variable(names: tuple[str, ...]) -> str | None:
+    return next((os.environ[name.upper()] for name in names if os.environ.get(name.upper())), None)
+
+
+def of_options(options: Mapping[str, str]) -> tuple[UnityCatalog, dict[str, str]]:
+    """Return the catalog that storage options, else the environment, name; and the other options."""
+    given = {key.strip().lower(): value for key, value in options.items()}
+
+    def first(names: tuple[str, ...]) -> str | None:
+        return next((given[name] for name in names if given.get(name)), None)
+
+    client_id, secret = first(_CLIENT), first(_SECRET)
+    oauth = OAuthClient(client_id, secret) if client_id and secret else None
+    others = {key: value for key, value in options.items() if key.strip().lower() not in _OPTIONS}
+    return _known_catalog(first(_URL), first(_TOKEN), oauth, _environment()), others
+
+
+def _environment() -> tuple[str | None, ...]:
+    return tuple(_variable(names) for names in (_URL, _TOKEN, _CLIENT, _SECRET))
+
+
+@lru_cache(maxsize=16)
+def _known_catalog(
+    url: str | None, token: str | None, oauth: OAuthClient | None, environment: tuple[str | None, ...]
+) -> UnityCatalog:
+    """Return one catalog for the same settings, which keeps its connections and tokens."""
+    del environment
+    return UnityCatalog(url, token, oauth=oauth)

@@ -1,0 +1,113 @@
+"""Commits of a managed table through the Delta API of Unity Catalog."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import TYPE_CHECKING, Any
+
+from deltafast.catalog.committer import LogTail, StagedCommit
+from deltafast.catalog.unity.log_actions import updates
+from deltafast.catalog.unity.rest_client import CatalogError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from deltafast.catalog.unity.rest_client import RestClient
+    from deltafast.catalog.unity.table_name import TableName
+
+__all__ = ["UnityCommitter", "actions_of", "log_tail", "timestamp_of"]
+
+
+class UnityCommitter:
+    """The committer of one managed table (see `Committer`).
+
+    Args:
+        client: The server.
+        name: The name of the table.
+        loaded: The answer with which the table was found; the first `log_tail` is that of it.
+    """
+
+    #: Optimizing is a usual commit; files and the log are the server's to delete.
+    permits = frozenset({"optimize"})
+
+    def __init__(self, client: RestClient, name: TableName, loaded: Mapping[str, Any]) -> None:
+        self._client, self._path = client, f"delta/v1/{name.path}"
+        self._id: str = loaded["metadata"]["table-uuid"]
+        self._loaded: Mapping[str, Any] | None = loaded
+        #: The properties that the catalog has, to find those that a commit removed.
+        self._properties: dict[str, str] = dict(loaded["metadata"].get("properties") or {})
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        message = "a table of Unity Catalog is pickled by its name"
+        raise TypeError(message)
+
+    def log_tail(self) -> LogTail:
+        """See `Committer`."""
+        loaded, self._loaded = self._loaded, None
+        if loaded is None:
+            loaded = self._client.call("GET", self._path)
+            if loaded["metadata"]["table-uuid"] != self._id:
+                message = f"{self._path} is another table now: it was dropped and created again"
+                raise PermissionError(message)
+        self._properties = dict(loaded["metadata"].get("properties") or {})
+        return log_tail(loaded)
+
+    def ratify(self, commit: StagedCommit, text: bytes) -> bool:
+        """See `Committer`."""
+        actions = actions_of(text)
+        added = {
+            "action": "add-commit",
+            "commit": {
+                "version": commit.version,
+                "timestamp": timestamp_of(actions),
+                "file-name": commit.path.rpartition("/")[2],
+                "file-size": len(text) if commit.size is None else commit.size,
+                "file-modification-timestamp": int(time.time() * 1000),
+            },
+        }
+        changes = [added, *updates(actions, self._properties)]
+        try:
+            # The server answers a commit that it has already with yes, so the request may be sent again.
+            self._client.call("POST", self._path, body={"requirements": [self._same_table()], "updates": changes})
+        except CatalogError as error:
+            if error.kind == "CommitVersionConflictException":
+                return self._has(commit)
+            if error.is_refusal:
+                raise PermissionError(str(error)) from None
+            raise
+        return True
+
+    def published(self, version: int) -> None:
+        """See `Committer`."""
+        update = {"action": "set-latest-backfilled-version", "latest-published-version": version}
+        self._client.call("POST", self._path, body={"requirements": [self._same_table()], "updates": [update]})
+
+    def _same_table(self) -> dict[str, str]:
+        return {"type": "assert-table-uuid", "uuid": self._id}
+
+    def _has(self, commit: StagedCommit) -> bool:
+        """Return whether the catalog's commit of a version is this one: a repeated yes can look like a no."""
+        name = commit.path.rpartition("/")[2]
+        return any(found.version == commit.version and found.path == name for found in self.log_tail().commits)
+
+
+def actions_of(text: bytes) -> list[dict[str, Any]]:
+    """Return the actions of a commit."""
+    return [json.loads(line) for line in text.splitlines() if line.strip()]
+
+
+def timestamp_of(actions: list[dict[str, Any]]) -> int:
+    """Return the time of a commit, milliseconds since the epoch."""
+    info: dict[str, Any] = {}
+    for action in actions:
+        info = action.get("commitInfo") or info
+    return int(info.get("inCommitTimestamp", info.get("timestamp", 0)))
+
+
+def log_tail(loaded: Mapping[str, Any]) -> LogTail:
+    """Return the versions in the answer to a load."""
+    given: list[dict[str, Any]] = loaded.get("commits") or []
+    commits = [StagedCommit(found["version"], found["file-name"], found["file-size"]) for found in given]
+    commits.sort(key=lambda commit: commit.version)
+    return LogTail(loaded.get("latest-table-version"), commits)

@@ -1,0 +1,108 @@
+"""Actions of a commit in the form that the Delta API of Unity Catalog has."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+__all__ = ["columns_of", "definition", "protocol_of", "updates"]
+
+#: Domains that the catalog keeps.
+_DOMAINS = ("delta.clustering", "delta.rowTracking")
+#: Properties that the server adds by itself.
+_DERIVED = (
+    "delta.minReaderVersion",
+    "delta.minWriterVersion",
+    "delta.clusteringColumns",
+    "delta.lastUpdateVersion",
+    "delta.lastCommitTimestamp",
+    "delta.rowTracking.rowIdHighWaterMark",
+)
+
+
+def updates(actions: list[dict[str, Any]], known: Mapping[str, str]) -> Iterator[dict[str, Any]]:
+    """Yield what a commit changes of the table's definition.
+
+    Args:
+        actions: The actions.
+        known: The properties that the catalog has.
+    """
+    for action in actions:
+        if "metaData" in action:
+            metadata = action["metaData"]
+            yield {"action": "set-columns", "columns": columns_of(json.loads(metadata["schemaString"]))}
+            configuration: dict[str, str] = metadata.get("configuration") or {}
+            changed = {key: value for key, value in configuration.items() if known.get(key) != value}
+            if changed:
+                yield {"action": "set-properties", "updates": changed}
+            removed = sorted(key for key in known if key not in configuration and not _is_derived(key))
+            if removed:
+                yield {"action": "remove-properties", "removals": removed}
+            if metadata.get("description") is not None:
+                yield {"action": "set-table-comment", "comment": metadata["description"]}
+            yield {"action": "set-partition-columns", "partition-columns": metadata["partitionColumns"]}
+        elif "protocol" in action:
+            yield {"action": "set-protocol", "protocol": protocol_of(action["protocol"])}
+    domains = [action["domainMetadata"] for action in actions if "domainMetadata" in action]
+    ours = [found for found in domains if found["domain"] in _DOMAINS]
+    kept = {found["domain"]: json.loads(found["configuration"]) for found in ours if not found.get("removed")}
+    gone = sorted(found["domain"] for found in ours if found.get("removed"))
+    if kept:
+        yield {"action": "set-domain-metadata", "updates": kept}
+    if gone:
+        yield {"action": "remove-domain-metadata", "domains": gone}
+
+
+def definition(actions: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return the definition of a new table by the actions of its first version."""
+    found: dict[str, Any] = {}
+    for update in updates(actions, {}):
+        match update:
+            case {"action": "set-columns", "columns": columns}:
+                found["columns"] = columns
+            case {"action": "set-partition-columns", "partition-columns": names}:
+                found["partition-columns"] = names
+            case {"action": "set-protocol", "protocol": protocol}:
+                found["protocol"] = protocol
+            case {"action": "set-properties", "updates": properties}:
+                found["properties"] = properties
+            case {"action": "set-table-comment", "comment": comment}:
+                found["comment"] = comment
+            case {"action": "set-domain-metadata", "updates": domains}:
+                found["domain-metadata"] = domains
+            case _:
+                pass
+    return {"properties": {}, **found}
+
+
+def columns_of(data_type: Any) -> Any:
+    """Return a type of the log in the form of the catalog, which spells its keys with hyphens."""
+    match data_type:
+        case {"type": "struct", "fields": fields}:
+            return {"type": "struct", "fields": [_field(field) for field in fields]}
+        case {"type": "array", "elementType": element, "containsNull": nulls}:
+            return {"type": "array", "element-type": columns_of(element), "contains-null": nulls}
+        case {"type": "map", "keyType": key, "valueType": value, "valueContainsNull": nulls}:
+            parts = {"key-type": columns_of(key), "value-type": columns_of(value)}
+            return {"type": "map", **parts, "value-contains-null": nulls}
+        case _:
+            return data_type
+
+
+def protocol_of(protocol: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the action `protocol` in the form of the catalog."""
+    names = {"minReaderVersion": "min-reader-version", "minWriterVersion": "min-writer-version"}
+    names |= {"readerFeatures": "reader-features", "writerFeatures": "writer-features"}
+    return {names[key]: value for key, value in protocol.items() if key in names and value is not None}
+
+
+def _field(field: Mapping[str, Any]) -> dict[str, Any]:
+    kept = {"name": field["name"], "type": columns_of(field["type"]), "nullable": field["nullable"]}
+    return {**kept, "metadata": field.get("metadata") or {}}
+
+
+def _is_derived(key: str) -> bool:
+    return key in _DERIVED or key.startswith("delta.feature.")

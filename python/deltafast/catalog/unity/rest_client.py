@@ -1,0 +1,221 @@
+"""Requests to a Unity Catalog server: authorization, repetition, and errors in one line."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import urlencode
+
+from deltafast._libraries import is_installed
+from deltafast.exceptions import MissingLibraryError, StorageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+__all__ = ["CatalogError", "OAuthClient", "RestClient"]
+
+#: Seconds: to connect, and between two bytes of an answer.
+_TIMEOUT = 30.0
+#: How often a request is repeated, and seconds before the first repetition; each further one waits twice as long.
+_REPEATS, _WAIT = 5, 0.2
+#: The longest wait that `Retry-After` may ask for, seconds.
+_LONGEST_WAIT = 60.0
+#: A token is renewed this many seconds before it expires, or a fifth of its life before.
+_MARGIN = 60.0
+_THROTTLED = (429, 503)
+_FAILED = (500, 502, 504)
+#: The least status of a refusal, and those that ask to try again.
+_REFUSED, _LATER = 400, (408, 429)
+
+
+class CatalogError(StorageError):
+    """A catalog refused a request, or did not answer it.
+
+    Args:
+        message: One line, without tokens.
+        status: The HTTP status; None without an answer.
+        kind: The error type of the catalog, such as `NoSuchTableException`; empty if it gave none.
+    """
+
+    def __init__(self, message: str, *, status: int | None = None, kind: str = "") -> None:
+        super().__init__(message)
+        self.status, self.kind = status, kind
+
+    @property
+    def is_refusal(self) -> bool:
+        """Whether the request was refused, so that it was not carried out and need not be sent again."""
+        return self.status is not None and _REFUSED <= self.status < _FAILED[0] and self.status not in _LATER
+
+
+class OAuthClient(NamedTuple):
+    """A client of OAuth 2.0 that gets tokens with its own credentials (machine to machine)."""
+
+    #: The client.
+    client_id: str
+    #: Its secret.
+    client_secret: str
+    #: The token endpoint; `{workspace}/oidc/v1/token`, as Databricks has it, if None.
+    token_url: str | None = None
+    #: The scope.
+    scope: str = "all-apis"
+
+    def __repr__(self) -> str:
+        return f"OAuthClient({self.client_id!r})"
+
+
+class RestClient:
+    """A client of one server, for all threads.
+
+    Args:
+        url: The workspace or server, such as `https://host`, or the URL of its API.
+        auth: A token, a function that returns one, a client of OAuth, or None for a server without authorization.
+    """
+
+    def __init__(self, url: str, auth: str | Callable[[], str] | OAuthClient | None) -> None:
+        if not is_installed("urllib3"):
+            message = "Unity Catalog needs urllib3, which is not installed: pip install 'deltafast[unity]'"
+            raise MissingLibraryError(message)
+        import urllib3
+
+        self.server = url.rstrip("/").removesuffix(_API)
+        self._auth = auth
+        self._pool = urllib3.PoolManager(maxsize=16, retries=False, timeout=urllib3.Timeout(_TIMEOUT))
+        self._lock = threading.Lock()
+        self._token, self._renew_at = "", 0.0
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """The pickle holds the token, if one was given."""
+        return RestClient, (self.server, self._auth)
+
+    def call(
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, str | int] | None = None,
+        body: Mapping[str, Any] | None = None,
+        *,
+        repeats: bool = True,
+    ) -> Any:
+        """Return the JSON of an answer; None for one without a body.
+
+        Args:
+            method: The HTTP method.
+            path: The path below the API.
+            query: Parameters.
+            body: The JSON of the request.
+            repeats: Whether the request may be sent again after an answer that does not say whether it was carried out.
+
+        Raises:
+            CatalogError: The server refused the request, or did not answer.
+        """
+        wait, renewed = _WAIT, False
+        for left in range(_REPEATS, -1, -1):
+            try:
+                answer = self._send(method, path, query, body)
+            except OSError as error:
+                if not left or not repeats:
+                    message = f"the catalog {self.server} does not answer {method} {path}: {error}"
+                    raise CatalogError(message) from None
+                time.sleep(wait)
+                wait *= 2
+                continue
+            if answer.status < HTTPStatus.MULTIPLE_CHOICES:
+                return json.loads(answer.data) if answer.data else None
+            error = self._error(method, path, answer)
+            if answer.status == HTTPStatus.UNAUTHORIZED and not renewed and not isinstance(self._auth, str | None):
+                renewed = True
+                self._forget_token()
+                continue
+            is_throttled = answer.status in _THROTTLED and error.kind != "ResourceExhaustedException"
+            if not left or not (is_throttled or (repeats and answer.status in _FAILED)):
+                raise error
+            time.sleep(_retry_after(answer.headers.get("Retry-After"), wait))
+            wait *= 2
+        message = f"the catalog {self.server} does not answer {method} {path}"
+        raise CatalogError(message)
+
+    def pages(self, path: str, query: Mapping[str, str | int], key: str) -> list[dict[str, Any]]:
+        """Return the entries of all pages of a listing."""
+        found: list[dict[str, Any]] = []
+        token: str | None = None
+        while True:
+            page = self.call("GET", path, {**query, **({"page_token": token} if token else {})})
+            found += page.get(key) or []
+            token = page.get("next_page_token")
+            if not token:
+                return found
+
+    def _send(self, method: str, path: str, query: Mapping[str, Any] | None, body: Mapping[str, Any] | None) -> Any:
+        import urllib3
+
+        url = f"{self.server}{_API}/{path}" + (f"?{urlencode(query)}" if query else "")
+        headers = {"Accept": "application/json"}
+        token = self._bearer()
+        if token:
+            headers["Authorization"] = f"Bearer {token}"
+        data = None
+        if body is not None:
+            headers["Content-Type"] = "application/json"
+            data = json.dumps(body).encode()
+        try:
+            return self._pool.request(method, url, body=data, headers=headers, redirect=False)
+        except urllib3.exceptions.HTTPError as error:
+            # The message of a pool has its address and path, but no headers.
+            raise OSError(type(error).__name__) from None
+
+    def _bearer(self) -> str:
+        if self._auth is None or isinstance(self._auth, str):
+            return self._auth or ""
+        if not isinstance(self._auth, OAuthClient):
+            return self._auth()
+        with self._lock:
+            if not self._token or time.time() >= self._renew_at:
+                self._token, life = self._new_token(self._auth)
+                self._renew_at = time.time() + life - min(_MARGIN, life / 5)
+            return self._token
+
+    def _forget_token(self) -> None:
+        with self._lock:
+            self._token = ""
+
+    def _new_token(self, client: OAuthClient) -> tuple[str, float]:
+        import urllib3
+
+        url = client.token_url or f"{self.server}/oidc/v1/token"
+        fields = {"grant_type": "client_credentials", "scope": client.scope}
+        basic = urllib3.make_headers(basic_auth=f"{client.client_id}:{client.client_secret}")
+        headers = {**basic, "Content-Type": "application/x-www-form-urlencoded"}
+        try:
+            answer = self._pool.request("POST", url, body=urlencode(fields), headers=headers, redirect=False)
+        except urllib3.exceptions.HTTPError as error:
+            raise OSError(type(error).__name__) from None
+        if answer.status != HTTPStatus.OK:
+            message = f"{url} gives no token to the client {client.client_id}: status {answer.status}"
+            raise CatalogError(message, status=answer.status)
+        found = json.loads(answer.data)
+        return found["access_token"], float(found.get("expires_in") or 3600)
+
+    def _error(self, method: str, path: str, answer: Any) -> CatalogError:
+        try:
+            found = json.loads(answer.data)
+            said = found.get("error", found)
+            kind, text = str(said.get("type") or said.get("error_code") or ""), str(said.get("message") or "")
+        except (ValueError, AttributeError):
+            kind, text = "", ""
+        what = " ".join(filter(None, (kind, text.partition("\n")[0][:300])))
+        message = f"the catalog {self.server} answers {method} {path} with status {answer.status}"
+        return CatalogError(f"{message}: {what}" if what else message, status=answer.status, kind=kind)
+
+
+_API = "/api/2.1/unity-catalog"
+
+
+def _retry_after(given: str | None, usual: float) -> float:
+    """Return the seconds of the header, or the usual wait."""
+    try:
+        return min(float(given), _LONGEST_WAIT) if given else usual
+    except ValueError:
+        return usual

@@ -1,0 +1,128 @@
+"""Creation of managed tables in Unity Catalog: a place from the server, the first version, then the name."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from deltafast.catalog.committer import LogTail, StagedCommit
+from deltafast.catalog.unity.committer import actions_of, timestamp_of
+from deltafast.catalog.unity.log_actions import definition
+from deltafast.catalog.unity.rest_client import CatalogError
+from deltafast.catalog.unity.vended_credentials import VendedCredentials
+from deltafast.exceptions import InvalidArgumentError
+
+if TYPE_CHECKING:
+    from deltafast.catalog.unity.rest_client import RestClient
+    from deltafast.catalog.unity.table_name import TableName
+
+__all__ = ["StagedTable"]
+
+#: Features that a property turns on; the others are named in the table's configuration.
+_BY_PROPERTY = {
+    "inCommitTimestamp": "delta.enableInCommitTimestamps",
+    "deletionVectors": "delta.enableDeletionVectors",
+    "rowTracking": "delta.enableRowTracking",
+    "columnMapping": "delta.columnMapping.mode",
+    "v2Checkpoint": "delta.checkpointPolicy",
+}
+
+
+class StagedTable:
+    """The committer of the first version of a managed table (see `Committer`).
+
+    The version is written to the place that the server gives, and published; then the table gets its name.
+
+    Args:
+        client: The server.
+        name: The name of the table.
+
+    Raises:
+        InvalidArgumentError: There is a table of this name.
+        CatalogError: The server refused a request.
+    """
+
+    permits = frozenset[str]()
+
+    def __init__(self, client: RestClient, name: TableName) -> None:
+        self._client, self._name = client, name
+        self._path = f"delta/v1/{name.path.rpartition('/tables/')[0]}"
+        try:
+            made = client.call("POST", f"{self._path}/staging-tables", body={"name": name.table}, repeats=False)
+        except CatalogError as error:
+            if error.kind == "AlreadyExistsException":
+                message = f"there is a table {name} already"
+                raise InvalidArgumentError(message) from None
+            raise
+        self.location: str = made["location"]
+        self._made = made
+        self._first: StagedCommit | None = None
+        self._text = b""
+        self._failure: CatalogError | None = None
+        self._is_named = False
+
+    @property
+    def provider(self) -> VendedCredentials:
+        """The provider of credentials to write the first version."""
+        path = f"delta/v1/staging-tables/{self._made['table-id']}/credentials"
+        return VendedCredentials(self._client, path, self.location, is_delta_api=True, is_staging=True)
+
+    @property
+    def properties(self) -> dict[str, str]:
+        """The properties that the server requires or suggests, as a table's configuration has them."""
+        made = self._made
+        wanted: dict[str, str | None] = {**(made.get("suggested-properties") or {}), **made["required-properties"]}
+        given = {key: value for key, value in wanted.items() if value is not None}
+        features: list[str] = made["required-protocol"].get("writer-features") or []
+        for feature in features:
+            # The committer makes the table catalog-managed.
+            if feature != "catalogManaged" and _BY_PROPERTY.get(feature) not in given:
+                given[f"delta.feature.{feature}"] = "supported"
+        return given
+
+    def log_tail(self) -> LogTail:
+        """See `Committer`."""
+        return LogTail(None) if self._first is None else LogTail(0, [self._first])
+
+    def ratify(self, commit: StagedCommit, text: bytes) -> bool:
+        """See `Committer`."""
+        if commit.version != 0 or self._first is not None:
+            return False
+        self._first, self._text = commit, text
+        return True
+
+    def published(self, version: int) -> None:
+        """See `Committer`: the first version is a file of the log now, and the table gets its name."""
+        if version != 0 or self._is_named:
+            return
+        actions = actions_of(self._text)
+        body = {
+            "name": self._name.table,
+            "location": self.location,
+            "table-type": "MANAGED",
+            "last-commit-timestamp-ms": timestamp_of(actions),
+            **definition(actions),
+        }
+        try:
+            self._client.call("POST", f"{self._path}/tables", body=body)
+        except CatalogError as error:
+            # A lost answer: the table has its name already.
+            if error.kind != "AlreadyExistsException" or not self._has_name():
+                self._failure = error
+                return
+        self._is_named = True
+
+    def finish(self) -> None:
+        """Check that the table has its name.
+
+        Raises:
+            CatalogError: The server refused it: there is no table.
+        """
+        if self._failure is not None:
+            raise self._failure
+        if not self._is_named:
+            message = f"the first version of {self._name} was not published, so that there is no table"
+            raise CatalogError(message)
+
+    def _has_name(self) -> bool:
+        loaded = self._client.call("GET", f"delta/v1/{self._name.path}")
+        return loaded["metadata"]["table-uuid"] == self._made["table-id"]

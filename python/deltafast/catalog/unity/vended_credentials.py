@@ -1,0 +1,102 @@
+"""Credentials that Unity Catalog gives for a table or a path, as a credential provider."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from deltafast.catalog.unity.rest_client import CatalogError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from deltafast.catalog.unity.rest_client import RestClient
+
+__all__ = ["VendedCredentials", "plain_credentials"]
+
+#: Keys of the Delta API, and the names that `deltafast.credentials` has.
+_DELTA_KEYS = {
+    "s3.access-key-id": "access_key_id",
+    "s3.secret-access-key": "secret_access_key",
+    "s3.session-token": "token",
+    "azure.sas-token": "sas_token",
+    "gcs.oauth-token": "token",
+}
+
+
+class VendedCredentials(NamedTuple):
+    """A credential provider for one table.
+
+    Args:
+        client: The server.
+        path: The path of the credentials below the API, for a GET with `operation`; else the id of the table, for the
+            tables API.
+        location: The location of the table.
+        is_delta_api: Whether `path` is one of the Delta API.
+    """
+
+    client: RestClient
+    path: str
+    location: str
+    is_delta_api: bool
+    #: Whether it is one of a new table, of which the credentials are always for writing.
+    is_staging: bool = False
+
+    def __call__(self) -> dict[str, Any]:
+        """Return credentials to read and write, or those to read where writing is not permitted.
+
+        Raises:
+            PermissionError: The catalog refuses both; the message names the permission that is missing.
+            CatalogError: The request failed.
+        """
+        try:
+            return self._of("READ_WRITE")
+        except CatalogError as error:
+            if error.status != HTTPStatus.FORBIDDEN:
+                raise
+        try:
+            return self._of("READ")
+        except CatalogError as error:
+            if error.status != HTTPStatus.FORBIDDEN:
+                raise
+            message = f"{error}; reading needs the privileges SELECT, EXTERNAL USE SCHEMA and USE of catalog and schema"
+            raise PermissionError(message) from None
+
+    def _of(self, operation: str) -> dict[str, Any]:
+        if self.is_delta_api:
+            query = None if self.is_staging else {"operation": operation}
+            found = self.client.call("GET", self.path, query)
+            return plain_credentials(found["storage-credentials"], self.location)
+        body = {"table_id": self.path, "operation": operation}
+        return _of_tables_api(self.client.call("POST", "temporary-table-credentials", body=body))
+
+
+def plain_credentials(credentials: Iterable[Mapping[str, Any]], location: str) -> dict[str, Any]:
+    """Return those credentials of the Delta API that are for the longest prefix of a location.
+
+    Raises:
+        PermissionError: There are none for it.
+    """
+    place = location.rstrip("/") + "/"
+    fitting = [found for found in credentials if place.startswith(found["prefix"].rstrip("/") + "/")]
+    if not fitting:
+        message = f"the credentials of the catalog do not cover {location}"
+        raise PermissionError(message)
+    best = max(fitting, key=lambda found: len(found["prefix"]))
+    values: dict[str, Any] = {
+        _DELTA_KEYS[key]: value for key, value in best["config"].items() if key in _DELTA_KEYS and value
+    }
+    return {**values, "expires_at": best["expiration-time-ms"] / 1000}
+
+
+def _of_tables_api(found: Mapping[str, Any]) -> dict[str, Any]:
+    expiry = found.get("expiration_time")
+    values: dict[str, Any] = {"expires_at": None if expiry is None else expiry / 1000}
+    if aws := found.get("aws_temp_credentials"):
+        values |= {"access_key_id": aws["access_key_id"], "secret_access_key": aws["secret_access_key"]}
+        values["token"] = aws.get("session_token")
+    elif azure := found.get("azure_user_delegation_sas"):
+        values["sas_token"] = azure["sas_token"]
+    elif google := found.get("gcp_oauth_token"):
+        values["token"] = google["oauth_token"]
+    return values

@@ -1,0 +1,338 @@
+"""Tables by their names in Unity Catalog: opened, read, committed to, with credentials of the catalog."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import time
+import traceback
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+import servers
+from deltafast import DeltaTable, write_deltalake
+from deltafast.catalog import FolderCommitter, UnityCatalog
+from deltafast.catalog.unity import CatalogError, OAuthClient
+from deltafast.exceptions import DeltaError, DeltaProtocolError, InvalidArgumentError, StorageError, TableNotFoundError
+from expiring_keys import LIFE, KeyServer, options
+from unity import UnityServer
+
+NAME = "uc://main.sales.orders"
+MANAGED = {"delta.feature.catalogManaged": "supported", "delta.enableInCommitTimestamps": "true"}
+
+
+@pytest.fixture
+def server():
+    with UnityServer().running() as running:
+        yield running
+        assert running.violations == []
+
+
+@pytest.fixture
+def catalog(server):
+    return UnityCatalog(server.url, server.token)
+
+
+def schema_of(table):
+    return json.loads(table.schema().to_json())
+
+
+def external(server, folder, name="main.sales.orders"):
+    write_deltalake(folder, {"id": [1, 2, 3]})
+    server.register(name, folder.as_uri(), {}, schema_of(DeltaTable(folder)), managed=False)
+
+
+def managed(server, folder, name="main.sales.orders"):
+    """A managed table with one version, which is published."""
+    write_deltalake(folder, {"id": [1, 2, 3]}, committer=FolderCommitter(folder.with_name(f"{folder.name}-versions")))
+    table = DeltaTable(folder, max_table_version=0)
+    server.register(name, folder.as_uri(), table.metadata().configuration | MANAGED, schema_of(table), managed=True)
+
+
+def ids(table):
+    return sorted(table.to_pyarrow_table()["id"].to_pylist())
+
+
+def test_an_external_table_is_read_and_written(server, catalog, tmp_path):
+    external(server, tmp_path / "t")
+    table = DeltaTable(NAME, catalog=catalog)
+    write_deltalake(table, {"id": [4]}, mode="append")
+    table.delete("id = 1")
+    assert ids(table) == ids(DeltaTable(tmp_path / "t")) == [2, 3, 4]
+    assert DeltaTable(NAME, version=0, catalog=catalog).count() == 3
+    assert ids(pickle.loads(pickle.dumps(table))) == [2, 3, 4]
+
+
+def test_a_managed_table_commits_through_the_catalog(server, catalog, tmp_path):
+    managed(server, tmp_path / "t")
+    table = DeltaTable(NAME, catalog=catalog)
+    for number in range(4, 7):
+        write_deltalake(table, {"id": [number]}, mode="append")
+    table.update({"id": "id + 100"}, predicate="id < 3")
+    assert ids(table) == [3, 4, 5, 6, 101, 102]
+    (state,) = server.tables.values()
+    assert state["latest"] == table.version() == 4
+    again = DeltaTable(NAME, catalog=catalog)
+    assert (again.version(), ids(again)) == (4, ids(table))
+    assert ids(DeltaTable(NAME, version=1, catalog=catalog)) == [1, 2, 3, 4]
+    table.alter.set_table_properties({"delta.appendOnly": "true"})
+    assert state["properties"]["delta.appendOnly"] == "true"
+    assert table.history(1)[0]["operation"] == "SET TBLPROPERTIES"
+
+
+@pytest.mark.parametrize("by", ["write", "create"])
+def test_a_new_table_becomes_a_managed_one(server, catalog, tmp_path, by):
+    server.warehouse = tmp_path.as_uri()
+    if by == "write":
+        write_deltalake(NAME, {"id": [1, 2], "p": ["a", "b"]}, partition_by="p", catalog=catalog)
+        table = DeltaTable(NAME, catalog=catalog)
+    else:
+        table = DeltaTable.create(NAME, {"id": "long", "p": "string"}, catalog=catalog, configuration={"mine": "1"})
+        write_deltalake(table, {"id": [1, 2], "p": ["a", "b"]}, mode="append")
+    features = set(table.protocol().writer_features)
+    assert features > {"catalogManaged", "inCommitTimestamp", "v2Checkpoint", "vacuumProtocolCheck", "rowTracking"}
+    (state,) = server.tables.values()
+    assert state["id"] == table.metadata().configuration["io.unitycatalog.tableId"]
+    assert [field["name"] for field in state["columns"]["fields"]] == ["id", "p"]
+    write_deltalake(NAME, {"id": [3], "p": ["c"]}, mode="append", catalog=catalog)
+    table.update_incremental()
+    merger = table.merge({"id": [3, 4], "p": ["d", "e"]}, "target.id = source.id", "source", "target")
+    merger.when_matched_update_all().when_not_matched_insert_all().execute()
+    assert sorted(table.to_pyarrow_table()["p"].to_pylist()) == ["a", "b", "d", "e"]
+    table.optimize.compact()
+    assert state["latest"] == table.version()
+    with pytest.raises(InvalidArgumentError, match="there is a table"):
+        DeltaTable.create(NAME, {"id": "long"}, catalog=catalog)
+    with pytest.raises(TableNotFoundError, match="the schema sale does not exist; did you mean sales"):
+        write_deltalake("uc://main.sale.orders", {"id": [1]}, catalog=catalog)
+
+
+def test_a_table_whose_name_is_refused_is_not_there(server, catalog, tmp_path):
+    server.warehouse = tmp_path.as_uri()
+    answer = {"error": {"message": "not yours", "type": "PermissionDeniedException", "code": 403}}
+
+    def refuse(request):
+        is_name = request.startswith("POST") and request.endswith("schemas/sales/tables")
+        return servers.Answer(403, {}, json.dumps(answer).encode()) if is_name else None
+
+    server.disturb = refuse
+    with pytest.raises(CatalogError, match="status 403: PermissionDeniedException not yours"):
+        write_deltalake(NAME, {"id": [1]}, catalog=catalog)
+    assert server.tables == {}
+
+
+def test_settings_come_from_options_or_the_environment(server, tmp_path, monkeypatch):
+    external(server, tmp_path / "t")
+    given = {"unity_workspace_url": server.url, "unity_access_token": server.token}
+    assert DeltaTable(NAME, storage_options=given).count() == 3
+    write_deltalake(NAME, {"id": [4]}, mode="append", storage_options=given)
+    monkeypatch.setenv("DATABRICKS_HOST", server.url)
+    monkeypatch.setenv("DATABRICKS_TOKEN", server.token)
+    assert DeltaTable(NAME).count() == 4
+
+
+def test_writers_commit_each_version_once(server, catalog, tmp_path):
+    managed(server, tmp_path / "t")
+
+    def write(number):
+        table = DeltaTable(NAME, catalog=catalog)
+        for each in range(3):
+            write_deltalake(table, {"id": [10 * number + each]}, mode="append")
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(write, range(1, 5)))
+    expected = sorted([1, 2, 3, *(10 * number + each for number in range(1, 5) for each in range(3))])
+    assert ids(DeltaTable(NAME, catalog=catalog)) == expected
+    assert DeltaTable(NAME, catalog=catalog).version() == 12
+
+
+@pytest.mark.parametrize("every", [1, 2])
+def test_lost_answers_commit_once(server, catalog, tmp_path, every):
+    managed(server, tmp_path / "t")
+    table = DeltaTable(NAME, catalog=catalog)
+    seen = []
+
+    def loses(request):
+        if request.startswith("POST"):
+            seen.append(request)
+        return request.startswith("POST") and len(seen) % (every + 1) == 0
+
+    server.loses = loses
+    for number in range(4, 8):
+        write_deltalake(table, {"id": [number]}, mode="append")
+    server.loses = None
+    assert ids(DeltaTable(NAME, catalog=catalog)) == list(range(1, 8))
+    assert DeltaTable(NAME, catalog=catalog).version() == 4
+
+
+@pytest.mark.parametrize("status", [429, 500, 503])
+def test_answers_of_a_busy_server_are_asked_for_again(server, catalog, tmp_path, status):
+    external(server, tmp_path / "t")
+    left = [2]
+
+    def busy(request):
+        if left[0] and "tables/orders" in request:
+            left[0] -= 1
+            return servers.Answer(status, {"Retry-After": "0.1"}, b"")
+        return None
+
+    server.disturb = busy
+    begin = time.monotonic()
+    assert DeltaTable(NAME, catalog=catalog).count() == 3
+    assert time.monotonic() - begin >= 0.2
+
+
+def test_tokens_of_oauth_are_renewed(server, tmp_path):
+    external(server, tmp_path / "t")
+    issued = []
+
+    class Issuer(servers.Server):
+        def answer(self, method, target, headers, body):
+            issued.append(target)
+            server.token = f"T{len(issued)}"
+            answer = {"access_token": server.token, "expires_in": 3600, "token_type": "Bearer"}
+            return servers.Answer(200, {}, json.dumps(answer).encode())
+
+    with Issuer().running() as issuer:
+        client = OAuthClient("client", "secret", f"{issuer.url}/oidc/v1/token")
+        catalog = UnityCatalog(server.url, oauth=client)
+        assert DeltaTable(NAME, catalog=catalog).count() == 3
+        # The server no longer accepts the token.
+        server.token = "other"
+        assert DeltaTable(NAME, catalog=catalog).count() == 3
+    assert len(issued) == 2
+    assert "secret" not in repr(client)
+
+
+def test_names_are_listed_and_changed(server, catalog, tmp_path):
+    for number in range(5):
+        external(server, tmp_path / str(number), f"main.sales.t{number}")
+    assert catalog.catalogs() == ["main"]
+    assert catalog.schemas("main") == ["sales"]
+    assert catalog.tables("main", "sales") == [f"t{number}" for number in range(5)]
+    catalog.rename("main.sales.t0", "zero")
+    catalog.drop("uc://main.sales.t1")
+    assert catalog.tables("main", "sales") == ["t2", "t3", "t4", "zero"]
+    assert DeltaTable("uc://main.sales.zero", catalog=catalog).count() == 3
+
+
+def test_a_server_without_the_delta_api_opens_external_tables(tmp_path):
+    with UnityServer(has_delta_api=False).running() as server:
+        external(server, tmp_path / "t")
+        catalog = UnityCatalog(server.url, server.token)
+        assert DeltaTable(NAME, catalog=catalog).count() == 3
+        managed(server, tmp_path / "m", "main.sales.managed")
+        with pytest.raises(DeltaProtocolError, match=r"managed table, and http://.* has no Delta API to commit to it"):
+            DeltaTable("uc://main.sales.managed", catalog=catalog)
+        assert server.violations == []
+
+
+def bad(server, tmp_path):
+    external(server, tmp_path / "t")
+    good = UnityCatalog(server.url, server.token)
+    parquet = {**server.tables["main", "sales", "orders"], "format": "PARQUET"}
+    server.tables["main", "sales", "files"] = parquet
+    closed = UnityCatalog(f"http://{servers.HOST}:{servers.closed_port()}", "SECRET")
+    return {
+        "catalog": (
+            "uc://mian.sales.orders",
+            good,
+            TableNotFoundError,
+            "the catalog mian does not exist; did you mean main?",
+        ),
+        "schema": (
+            "uc://main.sale.orders",
+            good,
+            TableNotFoundError,
+            "the schema sale does not exist; did you mean sales?",
+        ),
+        "table": (
+            "uc://main.sales.order",
+            good,
+            TableNotFoundError,
+            "the table order does not exist; did you mean orders?",
+        ),
+        "name": ("uc://main.orders", good, InvalidArgumentError, "named uc://catalog.schema.table"),
+        "format": (
+            "uc://main.sales.files",
+            good,
+            DeltaProtocolError,
+            "is not a table of Delta Lake: it has the format PARQUET",
+        ),
+        "token": (NAME, UnityCatalog(server.url, "SECRET"), CatalogError, "status 401: NotAuthorizedException"),
+        "server": (NAME, closed, CatalogError, "does not answer GET"),
+    }
+
+
+@pytest.mark.parametrize("what", ["catalog", "schema", "table", "name", "format", "token", "server"])
+def test_what_is_wrong_is_one_line(server, tmp_path, what):
+    name, catalog, kind, text = bad(server, tmp_path)[what]
+    with pytest.raises(kind, match=text.replace("?", r"\?")) as caught:
+        DeltaTable(name, catalog=catalog)
+    error = caught.value
+    shown = [str(error), repr(error), repr(error.__dict__), *traceback.format_exception_only(error)]
+    assert not [text for text in shown if "SECRET" in text]
+    assert "\n" not in str(error)
+
+
+class TestCredentials:
+    """Credentials of the catalog that expire, for S3 that takes no others."""
+
+    @pytest.fixture
+    def store(self):
+        with servers.s3() as s3, KeyServer(s3.port).running() as keys:
+            yield keys
+
+    @pytest.fixture
+    def running(self, store):
+        def credentials(location, operation):
+            key = store.issue()
+            config = {"s3.access-key-id": key["access_key_id"], "s3.secret-access-key": "SECRET"}
+            return config | {"s3.session-token": key["token"]}, key["expires_at"].timestamp()
+
+        with UnityServer(credentials).running() as server:
+            yield server
+            assert server.violations == []
+
+    def test_a_table_lives_longer_than_its_credentials(self, store, running):
+        place = "s3://bucket/orders"
+        write_deltalake(place, {"id": [0]}, storage_options=options(store), credential_provider=lambda: store.issue(60))
+        running.register("main.sales.orders", place, {}, {"type": "struct", "fields": []}, managed=False)
+        catalog = UnityCatalog(running.url, running.token)
+        table = DeltaTable(NAME, storage_options=options(store), catalog=catalog)
+        end, number = time.monotonic() + 2 * LIFE, 0
+        while time.monotonic() < end:
+            number += 1
+            write_deltalake(table, {"id": [number]}, mode="append")
+        assert ids(DeltaTable(NAME, storage_options=options(store), catalog=catalog)) == list(range(number + 1))
+        assert store.refused == []
+
+    def test_a_reader_gets_credentials_to_read(self, store, running):
+        place = "s3://bucket/reader"
+        write_deltalake(place, {"id": [0]}, storage_options=options(store), credential_provider=lambda: store.issue(60))
+        running.register("main.sales.orders", place, {}, {"type": "struct", "fields": []}, managed=False)
+        running.forbidden = {"READ_WRITE"}
+        catalog = UnityCatalog(running.url, running.token)
+        assert DeltaTable(NAME, storage_options=options(store), catalog=catalog).count() == 1
+        running.forbidden = {"READ_WRITE", "READ"}
+        with pytest.raises(StorageError, match="reading needs the privileges SELECT"):
+            DeltaTable(NAME, storage_options=options(store), catalog=UnityCatalog(running.url, running.token))
+
+
+def test_opening_costs_three_requests_and_a_commit_two(server, catalog, tmp_path):
+    managed(server, tmp_path / "t")
+    table = DeltaTable(NAME, catalog=catalog)
+    # Local files need no credentials.
+    assert [request.split("?")[0] for request in server.requests] == [
+        "GET /delta/v1/config",
+        "GET /delta/v1/catalogs/main/schemas/sales/tables/orders",
+    ]
+    server.forget()
+    write_deltalake(table, {"id": [4]}, mode="append")
+    assert len([request for request in server.requests if request.startswith("POST")]) == 2
+
+
+def test_error_classes_are_those_of_stores():
+    assert issubclass(CatalogError, StorageError)
+    assert issubclass(CatalogError, DeltaError)
