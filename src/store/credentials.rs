@@ -244,21 +244,21 @@ mod tests {
 
     #[test]
     fn credentials_are_renewed_before_they_expire() {
-        let cache = cache(vec![Some(3_600_000), Some(1_000)]);
-        assert_eq!(token(&cache), "1000");
+        let cache = cache(vec![Some(3_600_000), Some(5_000)]);
+        assert_eq!(token(&cache), "5000");
         assert!(cache.fresh().is_some());
-        sleep(Duration::from_millis(810));
+        sleep(Duration::from_millis(4_010));
         assert!(cache.fresh().is_none());
         assert_eq!(token(&cache), "3600000");
     }
 
     #[test]
     fn valid_credentials_are_used_while_the_source_fails() {
-        let cache = cache(vec![None, None, Some(1_000)]);
-        assert_eq!(token(&cache), "1000");
-        sleep(Duration::from_millis(810));
-        assert_eq!(token(&cache), "1000");
-        sleep(Duration::from_millis(200));
+        let cache = cache(vec![None, None, Some(5_000)]);
+        assert_eq!(token(&cache), "5000");
+        sleep(Duration::from_millis(4_010));
+        assert_eq!(token(&cache), "5000");
+        sleep(Duration::from_millis(1_000));
         assert_eq!(cache.renew().unwrap_err().to_string(), "broken");
     }
 
