@@ -132,13 +132,11 @@ class UnityServer(servers.Server):
         features = ["catalogManaged", "deletionVectors", "inCommitTimestamp", "v2Checkpoint", "vacuumProtocolCheck"]
         readers = [feature for feature in features if feature != "inCommitTimestamp"]
         versions = {"min-reader-version": 3, "min-writer-version": 7}
-        config, expires = self._credentials(location, "READ_WRITE")
-        credential = {"prefix": location, "operation": "READ_WRITE", "config": config}
         return {
             "table-id": table_id,
             "table-type": "MANAGED",
             "location": location,
-            "storage-credentials": [{**credential, "expiration-time-ms": round(expires * 1000)}],
+            "storage-credentials": [self._credential(location, "READ_WRITE")],
             "required-protocol": {**versions, "reader-features": readers, "writer-features": features},
             "required-properties": {
                 "delta.checkpointPolicy": "v2",
@@ -159,9 +157,7 @@ class UnityServer(servers.Server):
         location = self.staged.get(operation.parts["table_id"])
         if location is None:
             raise RefusalError(404, "NoSuchTableException", "no such staging table")
-        config, expires = self._credentials(location, "READ_WRITE")
-        found = {"prefix": location, "operation": "READ_WRITE", "config": config}
-        return {"storage-credentials": [{**found, "expiration-time-ms": round(expires * 1000)}]}
+        return {"storage-credentials": [self._credential(location, "READ_WRITE")]}
 
     def _createTable(self, operation: openapi.Operation, body: Any) -> Any:  # noqa: N802
         key = self._key_of_schema(operation, body["name"])
@@ -244,9 +240,12 @@ class UnityServer(servers.Server):
         table, wanted = self._table(operation), operation.query["operation"]
         if wanted in self.forbidden:
             raise RefusalError(403, "PermissionDeniedException", f"no {wanted}")
-        config, expires = self._credentials(table["location"], wanted)
-        found = {"prefix": table["location"], "operation": wanted, "config": config}
-        return {"storage-credentials": [{**found, "expiration-time-ms": round(expires * 1000)}]}
+        return {"storage-credentials": [self._credential(table["location"], wanted)]}
+
+    def _credential(self, location: str, operation: str) -> dict[str, Any]:
+        config, expires = self._credentials(location, operation)
+        found = {"prefix": location, "operation": operation, "config": config}
+        return {**found, "expiration-time-ms": round(expires * 1000)}
 
     def _renameTable(self, operation: openapi.Operation, body: Any) -> Any:  # noqa: N802
         table, key = self._table(operation), self._key(operation)

@@ -6,9 +6,8 @@ A `DeltaTable` owns one. Operations and conversions take the handle, so that the
 from __future__ import annotations
 
 from dataclasses import dataclass
-from http import HTTPStatus
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard, TypeVar, cast
 
 from deltafast import _core
 from deltafast._logging import debug_logger, log_open, log_scan
@@ -43,9 +42,15 @@ __all__ = [
     "adapted_store",
     "catalog_target",
     "handle_of",
+    "is_catalog_name",
 ]
 
 _T = TypeVar("_T")
+
+
+def is_catalog_name(table_uri: object) -> TypeGuard[str]:
+    """Return whether a location is the name of a table in Unity Catalog."""
+    return isinstance(table_uri, str) and table_uri.startswith("uc://")
 
 
 class CatalogTarget(NamedTuple):
@@ -92,7 +97,7 @@ def catalog_target(
         try:
             staged, given = stage(name, storage_options, catalog)
         except CatalogError as error:
-            if error.status != HTTPStatus.NOT_FOUND:
+            if not error.is_not_found:
                 raise
             raise missing from None
         return CatalogTarget(address(staged.location), None, given, staged, staged.properties, staged)
@@ -177,20 +182,17 @@ class TableHandle:
         self._decoded: _Decoded | None = None
         given = dict(options)
         options = {name: value for name, value in given.items() if name != "catalog"}
-        if isinstance(table_uri, str) and table_uri.startswith("uc://"):
+        name = table_uri if is_catalog_name(table_uri) else address(table_uri)
+        #: What opens the table elsewhere: its location or name, storage options and options.
+        self.origin = name, storage_options, given
+        #: The location as it was given, or as the catalog has it.
+        self.given_uri = name
+        if is_catalog_name(name):
             from deltafast.catalog.unity.resolve import resolve
 
-            found = resolve(table_uri, storage_options, given.get("catalog"))
-            origin = table_uri, storage_options, given
-            table_uri, storage_options = found.location, found.storage_options
+            found = resolve(name, storage_options, given.get("catalog"))
+            self.given_uri, storage_options = address(found.location), found.storage_options
             options["committer"] = options["committer"] or found.committer
-        else:
-            table_uri = address(table_uri)
-            origin = table_uri, storage_options, given
-        #: What opens the table elsewhere: its location or name, storage options and options.
-        self.origin = origin
-        #: The location as it was given, or as the catalog has it.
-        self.given_uri = address(table_uri)
         # A source of credentials lives as long as its options.
         self._core_storage_options = text_options(storage_options, self.given_uri)
         self.storage_options = None if storage_options is None else dict(storage_options)

@@ -29,6 +29,7 @@ EXTRAS = {
     "pyarrow": "pyarrow",
     "pyspark": "spark",
     "rich": "cli",
+    "urllib3": "unity",
 }
 
 
@@ -37,7 +38,8 @@ def is_installed(library: str) -> bool:
     if library in sys.modules:
         # None is how a program forbids an import.
         return cast("ModuleType | None", sys.modules[library]) is not None
-    return find_spec(library) is not None
+    package = library.rpartition(".")[0]
+    return (not package or is_installed(package)) and find_spec(library) is not None
 
 
 def require(library: str) -> None:

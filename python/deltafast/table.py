@@ -25,6 +25,7 @@ from deltafast._handle import (
     adapted_store,
     catalog_target,
     handle_of,
+    is_catalog_name,
 )
 from deltafast._interop.record_batch_reader import RecordBatchReader
 from deltafast._libraries import names_missing
@@ -244,7 +245,7 @@ class DeltaTable(HandleOwner):
         storage_options = with_provider(storage_options, credential_provider)
         text = for_the_log(as_schema(schema)).to_json()
         properties, place, target = property_strings(configuration), storage_options, None
-        if isinstance(table_uri, str) and table_uri.startswith("uc://"):
+        if is_catalog_name(table_uri):
             target = catalog_target(table_uri, storage_options, time_zone, catalog)
             uri, place, committer = target.uri, target.storage_options, target.committer
             properties = {**target.properties, **properties}

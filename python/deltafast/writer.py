@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from deltafast import _core
-from deltafast._handle import HandleOwner, adapted_store, catalog_target, handle_of
+from deltafast._handle import HandleOwner, adapted_store, catalog_target, handle_of, is_catalog_name
 from deltafast._libraries import names_missing
 from deltafast._util.arrow import Data, as_stream
 from deltafast._util.locations import address
@@ -229,7 +229,7 @@ def run_write(
     if isinstance(table_or_uri, HandleOwner):
         table = handle_of(table_or_uri)
         uri = table.given_uri
-    elif isinstance(table_or_uri, str) and table_or_uri.startswith("uc://"):
+    elif is_catalog_name(table_or_uri):
         target = catalog_target(table_or_uri, storage_options, zone, catalog)
         uri, table, storage_options, committer = target.uri, target.handle, target.storage_options, target.committer
         options = {**options, "configuration": {**target.properties, **options.get("configuration", {})}}

@@ -79,6 +79,8 @@ def test_a_managed_table_commits_through_the_catalog(server, catalog, tmp_path):
     table.alter.set_table_properties({"delta.appendOnly": "true"})
     assert state["properties"]["delta.appendOnly"] == "true"
     assert table.history(1)[0]["operation"] == "SET TBLPROPERTIES"
+    table.alter.unset_table_properties(["delta.appendOnly"])
+    assert "delta.appendOnly" not in state["properties"]
 
 
 @pytest.mark.parametrize("by", ["write", "create"])

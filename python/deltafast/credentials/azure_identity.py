@@ -69,7 +69,7 @@ def _default_token() -> Any:
 
 @lru_cache(maxsize=1)
 def _default_credential() -> Any:
-    if not is_installed("azure") or not is_installed("azure.identity"):
+    if not is_installed("azure.identity"):
         message = "AzureIdentity needs azure-identity, which is not installed: pip install azure-identity"
         raise MissingLibraryError(message)
     from azure.identity import DefaultAzureCredential
@@ -86,5 +86,4 @@ def default_identity(options: Mapping[str, str]) -> AzureIdentity | None:
     names += [name.lower() for name, value in os.environ.items() if value and name.startswith("AZURE_")]
     if any(part in name for name in names for part in _OWN_PARTS):
         return None
-    is_there = is_installed("azure") and is_installed("azure.identity")
-    return AzureIdentity() if is_there else None
+    return AzureIdentity() if is_installed("azure.identity") else None

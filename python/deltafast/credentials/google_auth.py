@@ -39,7 +39,7 @@ class GoogleAuth(NamedTuple):
         Raises:
             MissingLibraryError: google-auth or requests is not installed.
         """
-        if not (is_installed("google") and is_installed("google.auth") and is_installed("requests")):
+        if not (is_installed("google.auth") and is_installed("requests")):
             message = "GoogleAuth needs google-auth, which is not installed: pip install 'google-auth[requests]'"
             raise MissingLibraryError(message)
         import google.auth

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-from difflib import get_close_matches
 from functools import lru_cache
-from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote
 
@@ -128,7 +126,7 @@ class UnityCatalog:
             if self._has_delta_api(found.catalog):
                 return self._of_delta_api(found)
         except CatalogError as error:
-            if error.status == HTTPStatus.NOT_FOUND:
+            if error.is_not_found:
                 raise self._not_found(found) from None
             if error.kind != "UnsupportedTableFormatException":
                 raise
@@ -148,7 +146,7 @@ class UnityCatalog:
         try:
             self._client.call("DELETE", f"tables/{quote(str(found), safe='')}")
         except CatalogError as error:
-            if error.status == HTTPStatus.NOT_FOUND:
+            if error.is_not_found:
                 raise self._not_found(found) from None
             raise
 
@@ -167,7 +165,7 @@ class UnityCatalog:
         try:
             self._client.call("POST", f"delta/v1/{found.path}/rename", body={"new-name": new_name})
         except CatalogError as error:
-            if error.status == HTTPStatus.NOT_FOUND and self._has_delta_api(found.catalog):
+            if error.is_not_found and self._has_delta_api(found.catalog):
                 raise self._not_found(found) from None
             raise
 
@@ -195,7 +193,7 @@ class UnityCatalog:
         try:
             found = self._client.call("GET", f"tables/{quote(str(name), safe='')}")
         except CatalogError as error:
-            if error.status == HTTPStatus.NOT_FOUND:
+            if error.is_not_found:
                 raise self._not_found(name) from None
             raise
         form = found.get("data_source_format")
@@ -210,6 +208,8 @@ class UnityCatalog:
 
     def _not_found(self, name: TableName) -> TableNotFoundError:
         """Return the error for a missing table, with what is nearest to its name."""
+        from difflib import get_close_matches  # only for the message
+
         for what, given, there in (
             ("catalog", name.catalog, self.catalogs),
             ("schema", name.schema, lambda: self.schemas(name.catalog)),

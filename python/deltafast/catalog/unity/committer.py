@@ -35,8 +35,7 @@ class UnityCommitter:
         self._client, self._path = client, f"delta/v1/{name.path}"
         self._id: str = loaded["metadata"]["table-uuid"]
         self._loaded: Mapping[str, Any] | None = loaded
-        #: The properties that the catalog has, to find those that a commit removed.
-        self._properties: dict[str, str] = dict(loaded["metadata"].get("properties") or {})
+        self._keep_properties(loaded)
 
     def __reduce__(self) -> tuple[Any, ...]:
         message = "a table of Unity Catalog is pickled by its name"
@@ -50,7 +49,7 @@ class UnityCommitter:
             if loaded["metadata"]["table-uuid"] != self._id:
                 message = f"{self._path} is another table now: it was dropped and created again"
                 raise PermissionError(message)
-        self._properties = dict(loaded["metadata"].get("properties") or {})
+        self._keep_properties(loaded)
         return log_tail(loaded)
 
     def ratify(self, commit: StagedCommit, text: bytes) -> bool:
@@ -69,7 +68,7 @@ class UnityCommitter:
         changes = [added, *updates(actions, self._properties)]
         try:
             # The server answers a commit that it has already with yes, so the request may be sent again.
-            self._client.call("POST", self._path, body={"requirements": [self._same_table()], "updates": changes})
+            self._update(changes)
         except CatalogError as error:
             if error.kind == "CommitVersionConflictException":
                 return self._has(commit)
@@ -81,10 +80,15 @@ class UnityCommitter:
     def published(self, version: int) -> None:
         """See `Committer`."""
         update = {"action": "set-latest-backfilled-version", "latest-published-version": version}
-        self._client.call("POST", self._path, body={"requirements": [self._same_table()], "updates": [update]})
+        self._update([update])
 
-    def _same_table(self) -> dict[str, str]:
-        return {"type": "assert-table-uuid", "uuid": self._id}
+    def _update(self, changes: list[dict[str, Any]]) -> None:
+        same_table = {"type": "assert-table-uuid", "uuid": self._id}
+        self._client.call("POST", self._path, body={"requirements": [same_table], "updates": changes})
+
+    def _keep_properties(self, loaded: Mapping[str, Any]) -> None:
+        """Keep the properties that the catalog has, to find those that a commit removed."""
+        self._properties: dict[str, str] = dict(loaded["metadata"].get("properties") or {})
 
     def _has(self, commit: StagedCommit) -> bool:
         """Return whether the catalog's commit of a version is this one: a repeated yes can look like a no."""

@@ -22,6 +22,16 @@ _DERIVED = (
     "delta.rowTracking.rowIdHighWaterMark",
 )
 
+#: The parts of the definition of a new table: the update of an existing one that has it, and its key there.
+_PARTS = {
+    "columns": ("set-columns", "columns"),
+    "partition-columns": ("set-partition-columns", "partition-columns"),
+    "protocol": ("set-protocol", "protocol"),
+    "properties": ("set-properties", "updates"),
+    "comment": ("set-table-comment", "comment"),
+    "domain-metadata": ("set-domain-metadata", "updates"),
+}
+
 
 def updates(actions: list[dict[str, Any]], known: Mapping[str, str]) -> Iterator[dict[str, Any]]:
     """Yield what a commit changes of the table's definition.
@@ -58,24 +68,9 @@ def updates(actions: list[dict[str, Any]], known: Mapping[str, str]) -> Iterator
 
 def definition(actions: list[dict[str, Any]]) -> dict[str, Any]:
     """Return the definition of a new table by the actions of its first version."""
-    found: dict[str, Any] = {}
-    for update in updates(actions, {}):
-        match update:
-            case {"action": "set-columns", "columns": columns}:
-                found["columns"] = columns
-            case {"action": "set-partition-columns", "partition-columns": names}:
-                found["partition-columns"] = names
-            case {"action": "set-protocol", "protocol": protocol}:
-                found["protocol"] = protocol
-            case {"action": "set-properties", "updates": properties}:
-                found["properties"] = properties
-            case {"action": "set-table-comment", "comment": comment}:
-                found["comment"] = comment
-            case {"action": "set-domain-metadata", "updates": domains}:
-                found["domain-metadata"] = domains
-            case _:
-                pass
-    return {"properties": {}, **found}
+    made = {update["action"]: update for update in updates(actions, {})}
+    parts = {name: made[action][key] for name, (action, key) in _PARTS.items() if action in made}
+    return {"properties": {}, **parts}
 
 
 def columns_of(data_type: Any) -> Any:

@@ -9,8 +9,8 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlencode
 
-from deltafast._libraries import is_installed
-from deltafast.exceptions import MissingLibraryError, StorageError
+from deltafast._libraries import raise_named
+from deltafast.exceptions import StorageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -45,6 +45,11 @@ class CatalogError(StorageError):
         self.status, self.kind = status, kind
 
     @property
+    def is_not_found(self) -> bool:
+        """Whether something that the request names does not exist."""
+        return self.status == HTTPStatus.NOT_FOUND
+
+    @property
     def is_refusal(self) -> bool:
         """Whether the request was refused, so that it was not carried out and need not be sent again."""
         return self.status is not None and _REFUSED <= self.status < _FAILED[0] and self.status not in _LATER
@@ -75,10 +80,11 @@ class RestClient:
     """
 
     def __init__(self, url: str, auth: str | Callable[[], str] | OAuthClient | None) -> None:
-        if not is_installed("urllib3"):
-            message = "Unity Catalog needs urllib3, which is not installed: pip install 'deltafast[unity]'"
-            raise MissingLibraryError(message)
-        import urllib3
+        try:
+            import urllib3
+        except ModuleNotFoundError as error:
+            raise_named(error, "Unity Catalog")
+            raise
 
         self.server = url.rstrip("/").removesuffix(_API)
         self._auth = auth
@@ -149,8 +155,6 @@ class RestClient:
                 return found
 
     def _send(self, method: str, path: str, query: Mapping[str, Any] | None, body: Mapping[str, Any] | None) -> Any:
-        import urllib3
-
         url = f"{self.server}{_API}/{path}" + (f"?{urlencode(query)}" if query else "")
         headers = {"Accept": "application/json"}
         token = self._bearer()
@@ -160,6 +164,16 @@ class RestClient:
         if body is not None:
             headers["Content-Type"] = "application/json"
             data = json.dumps(body).encode()
+        return self._request(method, url, data, headers)
+
+    def _request(self, method: str, url: str, data: bytes | str | None, headers: Mapping[str, str]) -> Any:
+        """Send a request.
+
+        Raises:
+            OSError: There is no answer.
+        """
+        import urllib3
+
         try:
             return self._pool.request(method, url, body=data, headers=headers, redirect=False)
         except urllib3.exceptions.HTTPError as error:
@@ -188,10 +202,7 @@ class RestClient:
         fields = {"grant_type": "client_credentials", "scope": client.scope}
         basic = urllib3.make_headers(basic_auth=f"{client.client_id}:{client.client_secret}")
         headers = {**basic, "Content-Type": "application/x-www-form-urlencoded"}
-        try:
-            answer = self._pool.request("POST", url, body=urlencode(fields), headers=headers, redirect=False)
-        except urllib3.exceptions.HTTPError as error:
-            raise OSError(type(error).__name__) from None
+        answer = self._request("POST", url, urlencode(fields), headers)
         if answer.status != HTTPStatus.OK:
             message = f"{url} gives no token to the client {client.client_id}: status {answer.status}"
             raise CatalogError(message, status=answer.status)

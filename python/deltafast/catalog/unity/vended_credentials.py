@@ -75,7 +75,7 @@ def plain_credentials(credentials: Iterable[Mapping[str, Any]], location: str) -
     """Return those credentials of the Delta API that are for the longest prefix of a location.
 
     Raises:
-        PermissionError: There are none for it.
+        PermissionError: The catalog gives no credentials for the location.
     """
     place = location.rstrip("/") + "/"
     fitting = [found for found in credentials if place.startswith(found["prefix"].rstrip("/") + "/")]
