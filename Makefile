@@ -13,6 +13,8 @@ CACHE ?= .bench
 # Each share of the proof tier runs once in as many commits; `make test PROOF=2/5` runs a certain one.
 PROOF ?= $(shell dev/proof_share)
 PYTEST := $(PY) -m pytest -n 2 --dist worksteal
+# Where it is set, each of a thousand processes compiles all Python modules that it imports.
+unexport PYTHONDONTWRITEBYTECODE
 # Modules in tests/spark import PySpark.
 CORE := -m "not spark and not proof" --ignore tests/spark
 

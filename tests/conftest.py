@@ -57,7 +57,11 @@ def pytest_report_header(config: pytest.Config) -> str:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Deselect the tests of other shares; neighbours in a file fall into different ones: shares last about as long."""
+    """Deselect the tests of other shares, and let those that need the reference run first.
+
+    Neighbours in a file fall into different shares, so that shares last about as long. Workers begin with a half of the
+    tests each and take from the end of the other's: the first one has the only reference, or most of its tests.
+    """
     number, shares = _share(config)
     proof = [item for item in items if item.get_closest_marker("proof")]
     chosen = set(proof[number::shares])
@@ -65,6 +69,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if other:
         items[:] = [item for item in items if item in chosen or not item.get_closest_marker("proof")]
         config.hook.pytest_deselected(items=other)
+    items.sort(key=lambda item: "reference" not in getattr(item, "fixturenames", ()))
 
 
 @pytest.fixture(scope="session")
