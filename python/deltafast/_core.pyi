@@ -102,6 +102,7 @@ __all__ = [
     "option_warnings",
     "repair",
     "restore",
+    "store_schemes",
     "table_constraints",
     "take_requests",
     "update",
@@ -574,6 +575,9 @@ def expand_address(address: str) -> str:
 def is_url(address: str) -> bool:
     """Return whether an address is a URL, and not a local path."""
 
+def store_schemes() -> list[str]:
+    """Return the schemes of URLs that the core reads and writes."""
+
 @final
 class CredentialSource:
     """A source of credentials that storage options refer to while it exists.
@@ -590,7 +594,7 @@ def take_requests() -> RequestLog:
 def option_warnings(options: dict[str, str]) -> list[str]:
     """Return warnings about storage options: unknown names, and options without effect."""
 
-def is_deltatable(uri: str, storage_options: dict[str, str] | None = None) -> bool: ...
+def is_deltatable(uri: str, storage_options: dict[str, str] | None = None, store: object | None = None) -> bool: ...
 def version() -> str: ...
 def build_profile() -> str: ...
 def evaluate(tree: BoundTree, stream: ArrowStreamExportable) -> ArrowStream: ...

@@ -10,12 +10,13 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard, TypeVar, cast
 
 from deltafast import _core
-from deltafast._logging import debug_logger, log_open, log_scan
+from deltafast._logging import log_open, log_scan
 from deltafast._util.filters import either, spell_nulls, with_change_columns
 from deltafast._util.fork_lock import ForkLock
 from deltafast._util.locations import address, location
 from deltafast._util.open_options import core_open_options
 from deltafast._util.options import names, text_options
+from deltafast._util.url_file_systems import file_system_of
 from deltafast.exceptions import DeltaError, TableNotFoundError, warn
 from deltafast.schema import Schema
 
@@ -34,13 +35,14 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CatalogTarget",
+    "CoreStorage",
     "DeltaTableConfig",
     "HandleOwner",
     "Metadata",
     "ProtocolVersions",
     "TableHandle",
-    "adapted_store",
     "catalog_target",
+    "core_storage",
     "handle_of",
     "is_catalog_name",
 ]
@@ -104,13 +106,32 @@ def catalog_target(
     return CatalogTarget(handle.given_uri, handle, handle.storage_options, handle.options["committer"], {}, None)
 
 
-def adapted_store(store: object | None, uri: str) -> object | None:
-    """Return the Python store as required by the core, or None."""
+class CoreStorage(NamedTuple):
+    """How the core reaches a table."""
+
+    options: dict[str, str] | None
+    #: The Python store; None for the core's own.
+    store: object | None
+
+
+def core_storage(uri: str, storage_options: Mapping[str, Any] | None, store: object | None) -> CoreStorage:
+    """Return storage options and a Python store for the core.
+
+    A URL whose scheme the core does not have gets fsspec's file system, and the options are that one's arguments.
+
+    Raises:
+        InvalidArgumentError: An option is invalid, or the store is of no known kind.
+        MissingLibraryError: The scheme needs a library that is not installed.
+        StorageError: fsspec's file system cannot be reached.
+    """
     if store is None:
-        return None
+        store = file_system_of(uri, storage_options)
+        if store is None:
+            return CoreStorage(text_options(storage_options, uri), None)
+        storage_options = None
     from deltafast.stores import adapt_store
 
-    return adapt_store(store, uri)
+    return CoreStorage(text_options(storage_options, uri), adapt_store(store, uri))
 
 
 @dataclass(frozen=True)
@@ -193,8 +214,9 @@ class TableHandle:
             found = resolve(name, storage_options, given.get("catalog"))
             self.given_uri, storage_options = address(found.location), found.storage_options
             options["committer"] = options["committer"] or found.committer
+        storage = core_storage(self.given_uri, storage_options, options["store"])
         # A source of credentials lives as long as its options.
-        self._core_storage_options = text_options(storage_options, self.given_uri)
+        self._core_storage_options = storage.options
         self.storage_options = None if storage_options is None else dict(storage_options)
         self.config = config
         self.options = options
@@ -208,7 +230,7 @@ class TableHandle:
             timestamp_ms=timestamp_ms,
             storage_options=self._core_storage_options,
             log_tail=options["log_tail"],
-            store=adapted_store(self.store, self.given_uri),
+            store=storage.store,
             options=core_open_options(self.time_zone, options["max_table_version"], options["allow_external_paths"]),
             committer=options["committer"],
         )
@@ -370,9 +392,8 @@ class TableHandle:
     ) -> _core.ArrowStream:
         """Return the rows of `DeltaTable.scan`; with `files` (paths in the log), only those of these files."""
         tree = self.bind(predicate)
-        logger = debug_logger()
-        if logger is not None and files is None:
-            log_scan(logger, self.table_uri, self.version(), self.snapshot.plan(tree))
+        if files is None:
+            log_scan(self.snapshot, self.table_uri, tree)
         return self.snapshot.scan(
             columns=names(columns),
             predicate=tree,

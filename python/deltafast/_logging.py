@@ -1,8 +1,8 @@
 """Observability: what the logger and the tracer `deltafast` get.
 
 The logger gets a line for each commit (INFO), open, scan, request to an object store and warning (DEBUG), the tracer of
-OpenTelemetry a span for each commit and open. A program that has not imported `logging` or `opentelemetry.trace` cannot
-listen, so nothing is imported or formatted for it.
+OpenTelemetry a span for each commit, open and planned scan. A program that has not imported `logging` or
+`opentelemetry.trace` cannot listen, so nothing is imported or formatted for it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from logging import Logger
 
-    from deltafast._core_types import ScanPlan, SegmentSummary
+    from deltafast._core_types import BoundTree, SegmentSummary
 
 __all__ = ["debug_logger", "log_commit", "log_open", "log_requests", "log_scan", "log_warning", "takes_requests"]
 
@@ -97,10 +97,26 @@ def _count_text(number: int, noun: str) -> str:
     return f"1 {noun}" if number == 1 else f"{number} {noun}s"
 
 
-def log_scan(logger: Logger, url: str, version: int, plan: ScanPlan) -> None:
-    """Log how many files a scan reads."""
+def log_scan(snapshot: _core.Snapshot, url: str, predicate: BoundTree | None) -> None:
+    """Log how many files a scan reads, if anybody listens: the files are then chosen once more.
+
+    Args:
+        snapshot: The version that is read.
+        url: The table, without credentials.
+        predicate: The predicate of the scan.
+    """
+    logger = debug_logger()
+    if logger is None and _trace() is None:
+        return
+    begun = time.perf_counter()
+    plan, version = snapshot.plan(predicate), snapshot.version
+    plan_ms = (time.perf_counter() - begun) * 1000
+    counts = {f"deltafast.{name}": count for name, count in plan.items() if isinstance(count, int)}
+    _record_span("deltafast.plan", plan_ms, {"deltafast.table": url, "deltafast.version": version, **counts})
+    if logger is None:
+        return
     total, partitions, files = plan["files_total"], plan["files_after_partition"], plan["files"]
-    extra = {"table": url, "version": version, "plan": dict(plan)}
+    extra = {"table": url, "version": version, "plan_ms": plan_ms, "plan": dict(plan)}
     message = "a scan of version %d of %s reads %d of %d files: partition values exclude %d, statistics %d"
     logger.debug(message, version, url, files, total, total - partitions, partitions - files, extra=extra)
 
@@ -151,7 +167,7 @@ def _logger(level: str) -> Logger | None:
 
 def _record_span(name: str, elapsed_ms: float, attributes: Mapping[str, str | int]) -> None:
     """Record what ended now as a span, a child of the current one."""
-    trace = sys.modules.get("opentelemetry.trace")
+    trace = _trace()
     if trace is None:
         return
     end = time.time_ns()
@@ -159,3 +175,8 @@ def _record_span(name: str, elapsed_ms: float, attributes: Mapping[str, str | in
         name, attributes=dict(attributes), start_time=end - round(elapsed_ms * 1e6)
     )
     span.end(end)
+
+
+def _trace() -> Any:
+    """Return the interface of OpenTelemetry if the program has imported it."""
+    return sys.modules.get("opentelemetry.trace")

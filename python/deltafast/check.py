@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from deltafast import _core
+from deltafast._handle import core_storage
 from deltafast._util.locations import address
-from deltafast._util.options import text_options
 
 if TYPE_CHECKING:
     import os
@@ -99,11 +99,8 @@ def check_store(
         InvalidArgumentError: The location or an option is invalid.
     """
     uri = address(url)
-    if store is not None:
-        from deltafast.stores import adapt_store
-
-        store = adapt_store(store, uri)
+    storage = core_storage(uri, storage_options, store)
     options: CheckOptions = {"rounds": rounds, "writers": writers, "objects": objects}
-    found = _core.check_store(uri, options, text_options(storage_options, uri), store)
+    found = _core.check_store(uri, options, storage.options, storage.store)
     findings = tuple(Finding(**finding) for finding in found["findings"])
     return StoreCheck(found["url"], found["safe"], findings)

@@ -38,6 +38,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 from urllib.parse import unquote, urlsplit
+from weakref import WeakKeyDictionary
 
 from deltafast import _core
 from deltafast._util.locations import without_secrets
@@ -337,6 +338,18 @@ class _Buffered(io.BytesIO):
 _MEMORY = threading.Lock()
 
 
+#: File systems with one connection or one open file, whose calls must not overlap, and the lock of each in use.
+_IN_TURN = {"FTPFileSystem", "LibArchiveFileSystem", "TarFileSystem"}
+_LOCKS: WeakKeyDictionary[Any, threading.RLock] = WeakKeyDictionary()
+
+
+def _lock_of(fs: Any) -> contextlib.AbstractContextManager[object]:
+    """Return what a thread holds while it calls a file system."""
+    if _IN_TURN.isdisjoint(cls.__name__ for cls in type(getattr(fs, "fs", fs)).__mro__):
+        return contextlib.nullcontext()
+    return _LOCKS.setdefault(fs, threading.RLock())
+
+
 def _takes_mode(method: Callable[..., object]) -> bool:
     """Return whether a file system is new enough for exclusive creation; older ones would ignore the argument."""
     return "mode" in inspect.signature(method).parameters
@@ -349,7 +362,7 @@ class FsspecStore(_Rooted):
 
     def __init__(self, fs: Any, uri: str) -> None:
         super().__init__(self._root_of(fs, uri))
-        self._fs = fs
+        self._fs, self._lock = fs, _lock_of(fs)
         self._disk: _LocalDisk | None = None
         #: Arguments that create a file only if it does not exist.
         self._condition: dict[str, Any] = {}
@@ -458,7 +471,8 @@ class FsspecStore(_Rooted):
     def list_from(self, prefix: str, offset: str | None) -> Iterator[Entry]:
         """See `Store`."""
         try:
-            found = self._ls(prefix)
+            with self._lock:
+                found = self._ls(prefix)
         except FileNotFoundError:
             return iter(())
         return _after((self._entry(info) for info in found if info["type"] == "file"), offset)
@@ -469,12 +483,14 @@ class FsspecStore(_Rooted):
 
     def get_range(self, path: str, start: int, end: int) -> bytes:
         """See `Store`."""
-        return bytes(self._fs.cat_file(self._full(path), start=start, end=end))
+        with self._lock:
+            return bytes(self._fs.cat_file(self._full(path), start=start, end=end))
 
     def size(self, path: str) -> int:
         """See `Store`."""
-        self._forget()
-        return int(self._fs.size(self._full(path)))
+        with self._lock:
+            self._forget()
+            return int(self._fs.size(self._full(path)))
 
 
 class PyarrowStore(_Rooted):

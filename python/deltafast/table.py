@@ -22,8 +22,8 @@ from deltafast._handle import (
     Metadata,
     ProtocolVersions,
     TableHandle,
-    adapted_store,
     catalog_target,
+    core_storage,
     handle_of,
     is_catalog_name,
 )
@@ -180,7 +180,8 @@ class DeltaTable(HandleOwner):
             credential_provider: As for `DeltaTable`.
         """
         uri, options = address(table_uri), with_provider(storage_options, credential_provider)
-        return _core.is_deltatable(uri, text_options(options, uri))
+        storage = core_storage(uri, options, None)
+        return _core.is_deltatable(uri, storage.options, storage.store)
 
     @classmethod
     @also_by_position(*COMMIT_ARGUMENTS, "raise_if_key_not_exists")
@@ -264,13 +265,14 @@ class DeltaTable(HandleOwner):
             "allow_unknown": not raise_if_key_not_exists,
             "commit_options": commit_options(commit_properties, post_commithook_properties),
         }
+        storage = core_storage(uri, place, store)
         _core.create_table(
             uri,
             text,
             bound,
             options,
-            storage_options=text_options(place, uri),
-            store=adapted_store(store, uri),
+            storage_options=storage.options,
+            store=storage.store,
             open_options=core_open_options(time_zone, None, False),
             committer=committer,
         )

@@ -77,6 +77,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(store::check_store, module)?)?;
     module.add_function(wrap_pyfunction!(logging::take_requests, module)?)?;
     module.add_function(wrap_pyfunction!(store::expand_address, module)?)?;
+    module.add_function(wrap_pyfunction!(store::store_schemes, module)?)?;
     module.add_function(wrap_pyfunction!(store::is_url, module)?)?;
     module.add_function(wrap_pyfunction!(store::option_warnings, module)?)?;
     module.add_function(wrap_pyfunction!(write::write_files, module)?)?;

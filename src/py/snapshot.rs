@@ -587,16 +587,18 @@ impl PySnapshot {
 
 /// Whether there is a Delta table at `uri`.
 #[pyfunction]
-#[pyo3(signature = (uri, storage_options=None))]
+#[pyo3(signature = (uri, storage_options=None, store=None))]
 pub(super) fn is_deltatable(
     py: Python<'_>,
     uri: String,
     storage_options: Option<HashMap<String, String>>,
+    store: Option<Py<PyAny>>,
 ) -> PyResult<bool> {
     wait(py, move |_| {
+        let store = store.map(|object| Arc::new(PyStore::new(object, &uri)) as Arc<dyn Store>);
         let log = open_log(
             &uri,
-            None,
+            store,
             storage_options.unwrap_or_default(),
             &OpenOptions::default(),
             LogTailSource::default(),

@@ -51,6 +51,12 @@ pub(super) fn is_url(address: &str) -> bool {
     store::is_url(address)
 }
 
+/// The schemes of URLs that the core reads and writes.
+#[pyfunction]
+pub(super) fn store_schemes() -> Vec<&'static str> {
+    store::SCHEMES.to_vec()
+}
+
 /// Warnings about storage options.
 #[pyfunction]
 pub(super) fn option_warnings(options: HashMap<String, String>) -> Vec<String> {

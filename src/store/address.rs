@@ -7,7 +7,7 @@ use url::Url;
 use crate::error::{Error, Result};
 
 /// Supported schemes.
-const SCHEMES: [&str; 12] = [
+pub const SCHEMES: [&str; 12] = [
     "s3", "s3a", "gs", "az", "azure", "adl", "abfs", "abfss", "http", "https", "file", "memory",
 ];
 

@@ -42,7 +42,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-pub use address::{TableAddress, expand, is_url};
+pub use address::{SCHEMES, TableAddress, expand, is_url};
 pub use check::{CheckOptions, ProbeFinding, ProbeVerdict, StoreCheckReport, check};
 pub use credentials::{CredentialSource, RegisteredSource, TemporaryCredentials, has_source};
 pub use external_paths::ExternalPaths;

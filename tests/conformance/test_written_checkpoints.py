@@ -10,6 +10,7 @@ import contextlib
 import json
 import os
 import pathlib
+import re
 import shutil
 import tempfile
 import time
@@ -42,11 +43,19 @@ V2_FORMS = {
 }
 V1_FORMS = {"v1": {"form": "v1"}, "v1-parts": {"form": "v1", "parts": 3}}
 
+#: Tables with which a case takes seconds.
+_LARGE = re.compile("kernelrs-300k-add-files|deltars-COVID-19_NYT|golden-parquet-decimal-dictionaries/")
+
 
 def latest() -> list[corpus.Case]:
     """Return the newest version of each table of the corpus."""
     cases = corpus.cases("read", "snapshot")
     return [case for case in cases if case.case["requested_version"] is None]
+
+
+def _marked(cases: list[corpus.Case]) -> list[Any]:
+    """Return cases as parameters; those with the largest tables belong to the proof tier."""
+    return [pytest.param(case, marks=pytest.mark.proof if _LARGE.match(str(case)) else ()) for case in cases]
 
 
 def copy_table(source: pathlib.Path, target: pathlib.Path) -> pathlib.Path:
@@ -109,7 +118,7 @@ def _forms(table: pathlib.Path) -> dict[str, dict[str, Any]]:
     return {"v1": V1_FORMS["v1"]} | (V2_FORMS if v2 else V1_FORMS)
 
 
-@pytest.mark.parametrize("case", latest(), ids=str)
+@pytest.mark.parametrize("case", _marked(latest()), ids=str)
 def test_a_checkpoint_stands_for_all_commits_of_a_real_table(case: corpus.Case, scratch: Any) -> None:
     """Each form of checkpoint, alone, gives the snapshot and the rows of the manifest."""
     with corpus.folder(case.table) as source:
@@ -232,7 +241,7 @@ def _with_v2(table: pathlib.Path) -> None:
     (table / "_delta_log" / name).write_text("\n".join(lines) + "\n")
 
 
-@pytest.mark.parametrize("case", [c for c in latest() if c.case["kind"] == "read"], ids=str)
+@pytest.mark.parametrize("case", _marked([c for c in latest() if c.case["kind"] == "read"]), ids=str)
 def test_v2_checkpoints_stand_for_the_commits_of_any_table(case: corpus.Case, scratch: Any) -> None:
     """A table of any kind that is given the feature keeps its rows through each form of V2 checkpoint."""
     with corpus.folder(case.table) as source:

@@ -44,6 +44,25 @@ def test_commits_and_opens_are_spans_below_the_current_one(exporter, tmp_path):
     assert written.attributes["deltafast.metrics.numOutputRows"] == "3"
 
 
+def test_the_choice_of_files_of_a_scan_is_a_span(exporter, tmp_path):
+    for day in ("mon", "tue"):
+        write_deltalake(tmp_path, {"id": [1, 2], "day": [day, day]}, mode="append", partition_by=["day"])
+    table = DeltaTable(tmp_path)
+    exporter.clear()
+    assert table.to_pyarrow_table(filters=[("day", "=", "mon")]).num_rows == 2
+    assert list(table.scan(predicate="id > 2")) == []
+    by_day, by_id = exporter.get_finished_spans()
+    for span, after_partition, files in ((by_day, 1, 1), (by_id, 2, 0)):
+        assert span.name == "deltafast.plan"
+        assert dict(span.attributes) == {
+            "deltafast.table": table.table_uri,
+            "deltafast.version": 1,
+            "deltafast.files_total": 2,
+            "deltafast.files_after_partition": after_partition,
+            "deltafast.files": files,
+        }
+
+
 def test_what_fails_is_no_span(exporter, tmp_path):
     with pytest.raises(TableNotFoundError):
         DeltaTable(tmp_path / "missing")

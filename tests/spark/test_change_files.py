@@ -27,10 +27,6 @@ LAYOUTS = {
 }
 
 
-#: What is compared each time; the other combinations belong to the proof tier.
-USUAL = (("vectors", "jvm"),)
-
-
 def make(spark, folder: str, layout: str) -> None:
     partitioned, properties = LAYOUTS[layout]
     spark.sql(
@@ -54,14 +50,9 @@ def changes(reference, folder: str, version: int) -> list[str]:
     return sorted(map(repr, found.to_pylist()))
 
 
-@pytest.mark.parametrize(
-    ("layout", "writer"),
-    [
-        pytest.param(layout, writer, marks=[] if (layout, writer) in USUAL else pytest.mark.proof)
-        for layout in ("partitioned", "vectors", "plain", "names", "ids", "tracked")
-        for writer in ("jvm", "arrow")
-    ],
-)
+@pytest.mark.proof
+@pytest.mark.parametrize("layout", ["partitioned", "vectors", "plain", "names", "ids", "tracked"])
+@pytest.mark.parametrize("writer", ["jvm", "arrow"])
 def test_the_feed_is_that_of_the_reference(reference, spark, tmp_path, layout, writer):
     ours, theirs = str(tmp_path / "ours"), str(tmp_path / "theirs")
     for folder in (ours, theirs):

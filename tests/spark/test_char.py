@@ -12,7 +12,7 @@ from deltafast import DeltaTable
 from deltafast.spark import jobs
 from deltafast.spark._scan.char_padding import Parts, char_lengths
 
-from .helpers import rows, usual_and_proof
+from .helpers import rows
 
 if TYPE_CHECKING:
     import pathlib
@@ -86,7 +86,8 @@ def test_feeds_are_padded_unless_the_session_says_otherwise(spark, start):
         spark.conf.unset("spark.sql.readSideCharPadding")
 
 
-@pytest.mark.parametrize("engine", usual_and_proof(["driver"], ["jobs"]))
+@pytest.mark.proof
+@pytest.mark.parametrize("engine", ["driver", "jobs"])
 def test_commands_compare_with_the_padding(reference, spark, start, tmp_path, engine):
     folders = [str(shutil.copytree(start, tmp_path / name)) for name in ("theirs", "ours")]
     spark.conf.set("spark.deltafast.engine", engine)

@@ -102,6 +102,7 @@ def test_files_are_skipped_by_other_columns(spark, start):
     assert files_read(frame.where("p collate UTF8_LCASE = 'abc'")) == 3
 
 
+@pytest.mark.proof
 def test_feeds_streams_and_sql_compare_by_collation(spark, start, tmp_path):
     folder = str(start)
     feed = deltafast.spark.read(spark, folder, options={"readChangeFeed": True, "startingVersion": 0})

@@ -295,6 +295,7 @@ def test_several_rows_of_the_source_for_one_of_the_table(spark, tmp_path):
         compare(ours, core, version)
 
 
+@pytest.mark.proof
 def test_the_schema_evolves_with_a_merge(reference, spark, tmp_path):
     core = str(make(tmp_path / "t", "names"))
     source = source_of()
@@ -328,6 +329,7 @@ def ruled(folder: pathlib.Path) -> str:
     return str(folder)
 
 
+@pytest.mark.proof
 def test_the_rules_of_a_table_hold(reference, spark, tmp_path):
     core = ruled(tmp_path / "t")
     before = sorted(str(file) for file in pathlib.Path(core).rglob("*"))

@@ -267,6 +267,7 @@ class spark_settings:  # noqa: N801 - reads as a function
             self._spark.conf.unset(key) if value is None else self._spark.conf.set(key, value)
 
 
+@pytest.mark.proof
 def test_many_bins_are_one_job_and_conflicts_leave_nothing(spark, tmp_path):
     folder = str(tmp_path / "t")
     for n in range(2):

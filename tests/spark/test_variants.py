@@ -51,12 +51,13 @@ def frame_of(spark, start: int, end: int):
 UNSHREDDED = {f"{path}{child}" for path in ("", "w.", "list.element.") for child in ("value", "metadata")}
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize(
     ("properties", "settings"),
     [
         pytest.param({}, {}, id="inferred"),
-        pytest.param({}, FORCED, id="forced", marks=pytest.mark.proof),
-        pytest.param({"delta.enableDeletionVectors": "true"}, {}, id="vectors", marks=pytest.mark.proof),
+        pytest.param({}, FORCED, id="forced"),
+        pytest.param({"delta.enableDeletionVectors": "true"}, {}, id="vectors"),
     ],
 )
 def test_variants_are_not_shredded(reference, spark, tmp_path, properties, settings):

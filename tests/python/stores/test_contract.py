@@ -74,6 +74,7 @@ def test_azure_keeps_the_contract(azure):
     assert azure.keys() == []
 
 
+@pytest.mark.proof
 def test_gcs_keeps_the_contract(gcs):
     passes_all(check_store("gs://bucket/of/tables ü", gcs.options(), rounds=10), 10)
     assert gcs.keys() == []
@@ -138,6 +139,7 @@ def test_python_stores_that_can_be_written_keep_the_contract(kind, tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.proof
 def test_obstore_in_s3_keeps_the_contract(s3):
     passes_all(check_store("", store=s3.client("through/obstore"), rounds=5, objects=30), 5)
 

@@ -110,6 +110,9 @@ def by_deltalake(place: str, options: dict[str, str] | None) -> pa.Table:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    "cloud", ["s3", *(pytest.param(name, marks=pytest.mark.proof) for name in ("azure", "gcs"))], indirect=True
+)
 def test_a_whole_life_is_that_of_a_local_table(cloud, tmp_path):
     url = f"{cloud.root}/some tables/life"
     there = life(url, cloud.options(), f"{cloud.root}/some tables/clone of life")

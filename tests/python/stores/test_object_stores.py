@@ -185,7 +185,14 @@ def test_a_table_in_s3_is_the_same_as_on_disk(s3, uploaded, tables, name):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "name", ["classic checkpoint", "json checkpoint with sidecars", "deletion vectors", "cleaned_up"]
+    "name",
+    [
+        "cleaned_up",
+        *(
+            pytest.param(name, marks=pytest.mark.proof)
+            for name in ("classic checkpoint", "json checkpoint with sidecars", "deletion vectors")
+        ),
+    ],
 )
 def test_every_version_in_s3_is_the_same_as_on_disk(s3, uploaded, tables, name):
     kept = list(versions(tables[name]))

@@ -236,6 +236,7 @@ def test_commands_as_jobs(spark, tmp_path):
     spark.conf.unset("spark.deltafast.engine")
 
 
+@pytest.mark.proof
 def test_large_tables_that_jobs_refuse_are_changed_in_the_driver(spark, tmp_path, monkeypatch):
     monkeypatch.setattr(dml, "_LARGE", 0)
     folder = tmp_path / "binary"
