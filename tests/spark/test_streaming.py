@@ -314,6 +314,34 @@ def test_options_that_are_wrong_are_refused():
     assert stream_options({"MAXBYTESPERTRIGGER": "2kb"}) == StreamOptions(max_files=None, max_bytes=2048)
 
 
+@pytest.mark.parametrize("vectors", ["false", "true"])
+def test_batches_are_read_at_the_newest_version_where_it_has_the_same_files(tmp_path, vectors):
+    folder = tmp_path / "t"
+    for n in range(6):
+        properties = {"delta.enableDeletionVectors": vectors} if n == 0 else None
+        write_deltalake(folder, ids(n), mode="append", configuration=properties)
+
+    def versions(**options) -> list[int]:
+        plan = StreamPlan(DeltaTable(folder), stream_options({"maxFilesPerTrigger": 1, **options}))
+        place, found = BEGINNING, []
+        while (end := plan.next(place)) != place:
+            found += [piece.version for piece in plan.pieces(place, end)]
+            place = end
+        return found
+
+    own = [0, 1, 2, 3, 4, 5]
+    assert versions(startingVersion=0) == ([5] * 6 if vectors == "false" else own)
+    DeltaTable(folder).alter.set_table_properties({"custom": "x"})
+    assert versions(startingVersion=0) == own
+    write_deltalake(folder, ids(7), mode="append")
+    DeltaTable(folder).alter.set_table_properties({"custom": "y"})
+    DeltaTable(folder).alter.set_table_properties({"custom": "x"})
+    assert versions(startingVersion=6) == ([9] if vectors == "false" else [7])
+    # Files that are no longer there keep their versions.
+    DeltaTable(folder).optimize.compact()
+    assert versions(startingVersion=6, ignoreChanges=True) == [7]
+
+
 def test_places_in_the_log_hold_whatever_happens_meanwhile(tmp_path):
     folder = tmp_path / "t"
     for n in range(6):

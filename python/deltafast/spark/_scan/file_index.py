@@ -219,7 +219,10 @@ def scan(version: Version, listing: Listing, data: list[dict[str, Any]]) -> Any:
 
     def schema(fields: list[dict[str, Any]]) -> Any:
         declared = fields if listing.is_feed else version.columns.declared(fields)
-        return java.parseDataType(spark_schema(declared).json())
+        text = spark_schema(declared).json()
+        if text not in version.java_schemas:
+            version.java_schemas[text] = java.parseDataType(text)
+        return version.java_schemas[text]
 
     leaves_out = listing.vectors is not None or version.follows_vectors
     _load_index(session)

@@ -112,6 +112,8 @@ class Version:
         self.numbers_rows = self.tracks_rows and self.properties.get("delta.enableRowTracking", "").lower() == "true"
         self._has_vectors = "deletionVectors" in features
         self._verdicts: dict[str, str] = {}
+        #: Java's form of schemas, by their JSON.
+        self.java_schemas: dict[str, Any] = {}
 
     @property
     def number(self) -> int:
@@ -205,7 +207,8 @@ class Version:
 
         compute: Any = pc
         # Paths that leave the table's store are rejected before Spark opens them.
-        RecordBatchReader(self.snapshot.file_uris(predicate, as_in_log=True, paths=only)).read_all()
+        if only is None or not all(map(_is_below, only)):
+            RecordBatchReader(self.snapshot.file_uris(predicate, as_in_log=True, paths=only)).read_all()
         names = ["path", "size_bytes", "modification_time", "num_records", "partition", "deletion_vector"]
         has_row_ids = bool(listing.wanted) or self.numbers_rows
         names += ["base_row_id", "default_row_commit_version"] if has_row_ids else []
@@ -404,7 +407,14 @@ def _digits(mask: Any) -> str:
     return digits.astype("uint8").tobytes().decode("ascii")
 
 
+#: Paths without a scheme, an escape or a step upwards.
+_PLAIN = re.compile(r"(?!/)(?:[\w=-][\w=.-]*/)*[\w=-][\w=.-]*")
 _LENGTH = re.compile(r"(\d+):")
+
+
+def _is_below(path: str) -> bool:
+    """Return whether a path of the log is below the table, whatever else it contains; False if that is not obvious."""
+    return _PLAIN.fullmatch(path) is not None
 
 
 def _split(filters: str) -> list[str]:

@@ -39,6 +39,8 @@ class BatchFrames:
     def __init__(self, session: Session, place: Place, plan: StreamPlan) -> None:
         self.session, self._place, self._plan = session, place, plan
         self._fields = stream_fields(plan)
+        #: The newest version when a batch was last read from it.
+        self._newest: Version | None = None
 
     def between(self, start: Mapping[str, Any], end: Mapping[str, Any]) -> Any:
         """Return the rows between two positions; without rows a frame over no files."""
@@ -72,7 +74,12 @@ class BatchFrames:
         return self.session.spark.range(0).select(*columns)
 
     def _at(self, version: int) -> Version:
+        if self._newest is not None and self._newest.number == version:
+            return self._newest
         there = pinned(self._plan.table)
+        if there.version() == version:
+            self._newest = Version(self.session, self._place, there)
+            return self._newest
         there.load_as_version(version)
         return Version(self.session, self._place, there, is_past=True)
 

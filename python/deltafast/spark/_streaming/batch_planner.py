@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from deltafast import _core
+    from deltafast._core_types import Metadata
     from deltafast._handle import TableHandle
     from deltafast.spark._streaming.options import StreamOptions
     from deltafast.table import DeltaTable
@@ -67,6 +68,8 @@ class StreamPlan:
         self._seen: dict[int, _core.CommitFiles | None] = {}
         self._held: tuple[int, list[StreamFile]] | None = None
         self._tables: dict[int, TableHandle] = {}
+        #: The last version whose metadata is known, and its metadata.
+        self._known: tuple[int, Metadata] | None = None
 
     # --- positions -------------------------------------------------------------------------------
 
@@ -218,7 +221,11 @@ class StreamPlan:
         return held + (self._run(run, end - 1) if run else [])
 
     def _run(self, run: list[_Versioned], version: int) -> list[_Part]:
-        """Return files of several commits at the last version, or at their own one if they have changed since."""
+        """Return files of several commits at the last version, or at their own one if they have changed since.
+
+        The newest version stands for the last one where it can: it is open, and small batches have a version each.
+        """
+        version = self._stand_in(version)
         paths = {file.path for file, _ in run}
         listed = self._at(version).snapshot.files(columns=["path", "deletion_vector"], paths=paths)
         found = RecordBatchReader(listed).read_all()
@@ -228,6 +235,21 @@ class StreamPlan:
         for file, of in run:
             out.setdefault(version if file.path in whole else of, []).append(file)
         return [_Part(at, files, snapshot=False) for at, files in sorted(out.items())]
+
+    def _stand_in(self, version: int) -> int:
+        """Return the newest version if files that both versions have are read in the same way at both, else `version`.
+
+        A file that lost its deletion vector in between would have other rows, so a table without the feature is needed.
+        """
+        newest = handle_of(self.table)
+        if newest.version() == version or "deletionVectors" in (newest.protocol().reader_features or ()):
+            return version
+        known = self._known
+        if known is None or any(map(self._may_change, range(known[0] + 1, version + 1))):
+            self._check_old(version)
+            known = version, self._at(version).snapshot.metadata()
+        self._known = version, known[1]
+        return newest.version() if known[1] == newest.snapshot.metadata() else version
 
     def _cut(self, held: list[_Part]) -> list[Piece]:
         """Split files into parts of the size of a task, after a check that their versions match the stream's schema."""
@@ -406,6 +428,9 @@ class StreamPlan:
         return self._held[1]
 
     def _at(self, version: int) -> TableHandle:
+        newest = handle_of(self.table)
+        if version == newest.version():
+            return newest.pinned()
         if version not in self._tables:
             if len(self._tables) >= _TABLES:
                 self._tables.clear()
