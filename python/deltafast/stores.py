@@ -340,14 +340,22 @@ _MEMORY = threading.Lock()
 
 #: File systems with one connection or one open file, whose calls must not overlap, and the lock of each in use.
 _IN_TURN = {"FTPFileSystem", "LibArchiveFileSystem", "TarFileSystem"}
-_LOCKS: WeakKeyDictionary[Any, threading.RLock] = WeakKeyDictionary()
+_LOCKS: WeakKeyDictionary[Any, threading.Lock] = WeakKeyDictionary()
+
+
+def _innermost(fs: Any) -> Any:
+    """Return the file system of fsspec to which folders given as file systems lead."""
+    while "DirFileSystem" in {cls.__name__ for cls in type(fs).__mro__}:
+        fs = fs.fs
+    return fs
 
 
 def _lock_of(fs: Any) -> contextlib.AbstractContextManager[object]:
     """Return what a thread holds while it calls a file system."""
-    if _IN_TURN.isdisjoint(cls.__name__ for cls in type(getattr(fs, "fs", fs)).__mro__):
+    inner = _innermost(fs)
+    if _IN_TURN.isdisjoint(cls.__name__ for cls in type(inner).__mro__):
         return contextlib.nullcontext()
-    return _LOCKS.setdefault(fs, threading.RLock())
+    return _LOCKS.setdefault(inner, threading.Lock())
 
 
 def _takes_mode(method: Callable[..., object]) -> bool:
@@ -392,9 +400,7 @@ class FsspecStore(_Rooted):
             return str(fs._strip_protocol(uri))  # noqa: SLF001 - makes it absolute, and expands `~`
         if "://" not in uri:
             return uri
-        inner = fs
-        while "DirFileSystem" in {cls.__name__ for cls in type(inner).__mro__}:
-            inner = inner.fs
+        inner = _innermost(fs)
         full = str(inner._strip_protocol(uri))  # noqa: SLF001 - fsspec documents it
         if "://" in full and inner.protocol != "abstract":
             raise _not_in_store(uri, fs, f"the protocol {inner.protocol!r}")
@@ -457,11 +463,12 @@ class FsspecStore(_Rooted):
         return [self._entry(info) for info in found if info["type"] == "file"], folders
 
     def _ls(self, prefix: str) -> list[dict[str, Any]]:
-        self._forget()
-        try:
-            return self._fs.ls(self._full(prefix), detail=True, **self._fresh)
-        except TypeError:  # a file system whose `ls` has no such argument
-            return self._fs.ls(self._full(prefix), detail=True)
+        with self._lock:
+            self._forget()
+            try:
+                return self._fs.ls(self._full(prefix), detail=True, **self._fresh)
+            except TypeError:  # a file system whose `ls` has no such argument
+                return self._fs.ls(self._full(prefix), detail=True)
 
     def _forget(self) -> None:
         # Nothing may come from fsspec's directory cache: the newest commit must be visible. Not every `ls` respects
@@ -471,8 +478,7 @@ class FsspecStore(_Rooted):
     def list_from(self, prefix: str, offset: str | None) -> Iterator[Entry]:
         """See `Store`."""
         try:
-            with self._lock:
-                found = self._ls(prefix)
+            found = self._ls(prefix)
         except FileNotFoundError:
             return iter(())
         return _after((self._entry(info) for info in found if info["type"] == "file"), offset)

@@ -9,12 +9,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from deltafast import _core
-from deltafast._handle import HandleOwner, catalog_target, core_storage, handle_of, is_catalog_name
+from deltafast._handle import CoreStorage, HandleOwner, catalog_target, core_storage, handle_of, is_catalog_name
 from deltafast._libraries import names_missing
 from deltafast._util.arrow import Data, as_stream
 from deltafast._util.locations import address
 from deltafast._util.open_options import core_open_options
-from deltafast._util.options import commit_options, names, property_strings
+from deltafast._util.options import commit_options, names, property_strings, text_options
 from deltafast._util.write_modes import CREATE_MODES, SAVE_MODES
 from deltafast._util.writer_properties import BloomFilterProperties, ColumnProperties, WriterProperties, encoding
 from deltafast.credentials.provider import with_provider
@@ -238,7 +238,11 @@ def run_write(
     with counted(progress, "rows") as counter:
         if counter is not None:
             counter.expect(_rows_of(data))
-        storage = core_storage(uri, storage_options, store)
+        if table is None or store is not None:
+            storage = core_storage(uri, storage_options, store)
+        else:
+            # The handle has its store; a URL of fsspec needs no second file system.
+            storage = CoreStorage(text_options(storage_options, uri), None)
         write = _core.TableWrite.plan(
             uri,
             options,

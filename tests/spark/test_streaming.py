@@ -337,6 +337,11 @@ def test_batches_are_read_at_the_newest_version_where_it_has_the_same_files(tmp_
     DeltaTable(folder).alter.set_table_properties({"custom": "y"})
     DeltaTable(folder).alter.set_table_properties({"custom": "x"})
     assert versions(startingVersion=6) == ([9] if vectors == "false" else [7])
+    # A batch of before is planned again.
+    plan = StreamPlan(DeltaTable(folder), stream_options({"maxFilesPerTrigger": 1, "startingVersion": 5}))
+    first = plan.next(BEGINNING)
+    plan.pieces(first, plan.next(first))
+    assert [piece.version for piece in plan.pieces(BEGINNING, first)] == [5]
     # Files that are no longer there keep their versions.
     DeltaTable(folder).optimize.compact()
     assert versions(startingVersion=6, ignoreChanges=True) == [7]

@@ -61,14 +61,14 @@ def file_system_of(uri: str, options: Mapping[str, Any] | None) -> Any | None:
     # Spark's Hadoop reads it.
     if "hadoop_gateway" in given:
         return None
-    _require(scheme, uri)
+    _require(scheme)
     if not is_installed("fsspec"):
         return None
     fsspec: Any = import_module("fsspec")
     try:
         fsspec.get_filesystem_class(scheme)
     except ImportError as error:
-        message = f"{without_secrets(uri)} needs a library that is not installed: {error}"
+        message = f"{scheme}:// needs a library that is not installed: {error}"
         raise MissingLibraryError(message) from None
     except ValueError:
         return None
@@ -97,14 +97,14 @@ def _check_port(uri: str) -> None:
         raise InvalidArgumentError(message) from None
 
 
-def _require(scheme: str, uri: str) -> None:
+def _require(scheme: str) -> None:
     """Check that the libraries of a scheme are installed."""
     if scheme not in _LIBRARIES:
         return
     needed = [("fsspec", "fsspec"), _LIBRARIES[scheme]]
     missing = [package for module, package in needed if not is_installed(module)]
     if missing:
-        message = f"{without_secrets(uri)} needs {' and '.join(missing)}: pip install {' '.join(missing)}"
+        message = f"{scheme}:// needs {' and '.join(missing)}: pip install {' '.join(missing)}"
         raise MissingLibraryError(message)
 
 

@@ -131,12 +131,37 @@ def test_what_can_create_a_file_on_a_condition_is_written():
     assert created.version() == 0
 
 
+def test_a_handle_keeps_its_file_system():
+    fsspec.register_implementation("guarded", GuardedFileSystem, clobber=True)
+    write_deltalake("guarded://room/g", {"id": [1]}, storage_options={"key": "k"})
+    table = DeltaTable("guarded://room/g", storage_options={"key": "k"})
+    table.append({"id": [2]})
+    write_deltalake(table, {"id": [3]}, mode="append")
+    assert sorted(table.to_pyarrow_table()["id"].to_pylist()) == [1, 2, 3]
+    kept = DeltaTable("lacking://room/g", store=GuardedFileSystem(key="k"))
+    kept.append({"id": [4]})
+    assert kept.count() == 4
+
+
 def test_arguments_are_those_of_the_file_system():
     fsspec.register_implementation("strict", StrictFileSystem, clobber=True)
     with pytest.raises(InvalidArgumentError, match=r"arguments of fsspec's file system: .*'AWS_REGION'"):
         DeltaTable("strict://t", storage_options={"AWS_REGION": "eu-west-1"})
     with pytest.raises(InvalidArgumentError, match="credential_provider is for S3, Azure and Google Cloud Storage"):
         DeltaTable("held://room/t", credential_provider=dict)
+
+
+class GuardedFileSystem(HeldFileSystem):
+    """A file system that cannot be opened without its argument."""
+
+    protocol = "guarded"
+
+    def __init__(self, key: str) -> None:
+        super().__init__()
+
+    @classmethod
+    def _strip_protocol(cls, path: str) -> str:
+        return super()._strip_protocol(path.replace("guarded://", "memory://").replace("lacking://", "memory://"))
 
 
 class StrictFileSystem(HeldFileSystem):
@@ -171,5 +196,8 @@ def test_what_is_not_installed_is_named_with_its_command(scheme, library, monkey
 def test_what_fsspec_lacks_is_named_as_before():
     with pytest.raises(MissingLibraryError, match="needs a library that is not installed: Install a-missing-module"):
         DeltaTable("lacking://t")
+    with pytest.raises(MissingLibraryError) as mistyped:
+        DeltaTable("lacking://user:hidden/word@host/t")
+    assert "hidden" not in str(mistyped.value)
     with pytest.raises(InvalidArgumentError, match="no store for the scheme `obs`"):
         DeltaTable("obs://bucket/t")

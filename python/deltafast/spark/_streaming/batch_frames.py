@@ -74,14 +74,13 @@ class BatchFrames:
         return self.session.spark.range(0).select(*columns)
 
     def _at(self, version: int) -> Version:
-        if self._newest is not None and self._newest.number == version:
-            return self._newest
         there = pinned(self._plan.table)
-        if there.version() == version:
+        if there.version() != version:
+            there.load_as_version(version)
+            return Version(self.session, self._place, there, is_past=True)
+        if self._newest is None or self._newest.number != version:
             self._newest = Version(self.session, self._place, there)
-            return self._newest
-        there.load_as_version(version)
-        return Version(self.session, self._place, there, is_past=True)
+        return self._newest
 
     def _shaped(self, frame: Any, version: Version, *, has_changes: bool = False) -> Any:
         """Return the stream's columns; those that the version did not have are null.

@@ -245,7 +245,8 @@ class StreamPlan:
         if newest.version() == version or "deletionVectors" in (newest.protocol().reader_features or ()):
             return version
         known = self._known
-        if known is None or any(map(self._may_change, range(known[0] + 1, version + 1))):
+        # A batch that is planned again may be one of before.
+        if known is None or known[0] > version or any(map(self._may_change, range(known[0] + 1, version + 1))):
             self._check_old(version)
             known = version, self._at(version).snapshot.metadata()
         self._known = version, known[1]
