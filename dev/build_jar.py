@@ -24,7 +24,7 @@ SOURCES = ROOT / "java/src/main/java"
 JAR = ROOT / "python/deltafast/spark/jars/deltafast-spark.jar"
 _PACKAGE = "io.deltafast.spark"
 #: Classes that settings of Spark name, so that they have the same name in all releases.
-_NAMED = ("DeltafastCatalog", "DeltafastExtension")
+_NAMED = ("DeltafastCatalog", "DeltafastExtension", "UnityCatalog")
 #: Annotations and manifests inside PySpark's jars refer to classes and jars that it does not contain.
 _LINT = "-Xlint:all,-classfile,-path"
 

@@ -68,6 +68,7 @@ PYTHON_RANK = {
     "stores": 4,
     "_expr": 4,
     "_handle": 5,
+    "_catalog_tables": 6,
     "check": 6,
     "filesystem": 6,
     "_interop": 7,

@@ -51,7 +51,10 @@ REFERENCE = {
     "reference/transaction.md": ("Transactions", ["deltafast.transaction"]),
     "reference/exceptions.md": ("Exceptions", ["deltafast.exceptions"]),
     "reference/stores.md": ("Stores", ["deltafast.stores", "deltafast.check", "deltafast.filesystem"]),
-    "reference/catalog.md": ("Catalogs", ["deltafast.catalog", "deltafast.catalog.unity"]),
+    "reference/catalog.md": (
+        "Catalogs",
+        ["deltafast.catalog", "deltafast.catalog.unity", "deltafast.catalog.sharing.client.SharingClient"],
+    ),
     "reference/credentials.md": ("Credentials", ["deltafast.credentials"]),
     "reference/polars.md": ("Polars", ["deltafast.polars"]),
     "reference/doctor.md": ("Doctor", ["deltafast.doctor", "deltafast.doctor.finding.Finding"]),

@@ -68,6 +68,9 @@ class UnityServer(servers.Server):
         self.disturb: Callable[[str], servers.Answer | None] | None = None
         #: Says of a request whether its answer is lost, after it was carried out.
         self.loses: Callable[[str], bool] | None = None
+        #: Whether it takes metrics of commits, and those that it was sent.
+        self.takes_metrics = False
+        self.metrics: list[dict[str, Any]] = []
         #: Operations for which no credentials are given.
         self.forbidden: set[str] = set()
 
@@ -120,7 +123,19 @@ class UnityServer(servers.Server):
     def _getConfig(self, operation: openapi.Operation, _: Any) -> Any:  # noqa: N802 - names of the specification
         if operation.query["catalog"] not in self.names:
             raise RefusalError(404, "NoSuchCatalogException", "no such catalog")
-        return {"endpoints": ["GET /v1/catalogs/{catalog}/schemas/{schema}/tables/{table}"], "protocol-version": "1.0"}
+        table = "/v1/catalogs/{catalog}/schemas/{schema}/tables/{table}"
+        endpoints = [f"GET {table}", *([f"POST {table}/metrics"] if self.takes_metrics else [])]
+        return {"endpoints": endpoints, "protocol-version": "1.0"}
+
+    def _reportMetrics(self, operation: openapi.Operation, body: Any) -> Any:  # noqa: N802
+        assert body["table-id"] == self._table(operation)["id"], "the metrics are of another table"
+        self.metrics.append(body["report"]["commit-report"])
+
+    def _getTemporaryPathCredentials(self, operation: openapi.Operation, _: Any) -> Any:  # noqa: N802
+        wanted = operation.query["operation"]
+        if wanted in self.forbidden:
+            raise RefusalError(403, "PermissionDeniedException", f"no {wanted}")
+        return {"storage-credentials": [self._credential(operation.query["location"], wanted)]}
 
     def _createStagingTable(self, operation: openapi.Operation, body: Any) -> Any:  # noqa: N802
         key = self._key_of_schema(operation, body["name"])
@@ -160,9 +175,16 @@ class UnityServer(servers.Server):
         return {"storage-credentials": [self._credential(location, "READ_WRITE")]}
 
     def _createTable(self, operation: openapi.Operation, body: Any) -> Any:  # noqa: N802
+        """Answer both APIs, which have an operation of this name."""
+        if "table_type" in body:
+            return self._create_by_tables_api(body)
         key = self._key_of_schema(operation, body["name"])
         if key in self.tables:
             raise RefusalError(409, "AlreadyExistsException", "there is one")
+        if body["table-type"] == "EXTERNAL":
+            self._check_external(body["location"], body["properties"])
+            self.register(".".join(key), body["location"], body["properties"], body["columns"], managed=False)
+            return self._loaded(self.tables[key])
         table_id = next((known for known, location in self.staged.items() if location == body["location"]), None)
         assert table_id is not None, "the location is not one of a staging table"
         assert body["properties"].get("io.unitycatalog.tableId") == table_id, "the id of the table is not its property"
@@ -177,6 +199,25 @@ class UnityServer(servers.Server):
         self.tables[key]["properties"]["delta.feature.catalogManaged"] = "supported"
         del self.staged[table_id]
         return self._loaded(self.tables[key])
+
+    def _create_by_tables_api(self, body: Any) -> Any:
+        key = (body["catalog_name"], body["schema_name"], body["name"])
+        if body["schema_name"] not in self.names.get(body["catalog_name"], ()):
+            raise RefusalError(404, "NOT_FOUND", "no such schema")
+        if key in self.tables:
+            raise RefusalError(409, "ALREADY_EXISTS", "there is one")
+        assert (body["table_type"], body["data_source_format"]) == ("EXTERNAL", "DELTA"), "not an external Delta table"
+        self._check_external(body["storage_location"], body["properties"])
+        fields = [json.loads(column["type_json"]) for column in body["columns"]]
+        schema = {"type": "struct", "fields": fields}
+        self.register(".".join(key), body["storage_location"], body["properties"], schema, managed=False)
+        return self._described(key)
+
+    def _check_external(self, location: str, properties: dict[str, str]) -> None:
+        assert "delta.feature.catalogManaged" not in properties, "an external table has no commits in the catalog"
+        assert location not in self.staged.values(), "the location is one of a managed table"
+        if location in {table["location"] for table in self.tables.values()}:
+            raise RefusalError(409, "AlreadyExistsException", "another table has the location")
 
     def _key_of_schema(self, operation: openapi.Operation, table: str) -> tuple[str, str, str]:
         catalog, schema = operation.parts["catalog"], operation.parts["schema"]
@@ -288,9 +329,13 @@ class UnityServer(servers.Server):
         return page | ({"next_page_token": str(start + 2)} if start + 2 < len(names) else {})
 
     def _getTable(self, operation: openapi.Operation, _: Any) -> Any:  # noqa: N802
-        table = self._table(operation)
+        self._table(operation)
+        return self._described(self._key(operation))
+
+    def _described(self, key: tuple[str, str, str]) -> dict[str, Any]:
+        table = self.tables[key]
         return {
-            "name": self._key(operation)[2],
+            "name": key[2],
             "table_type": table["kind"],
             "data_source_format": table["format"],
             "storage_location": table["location"],
@@ -307,10 +352,22 @@ class UnityServer(servers.Server):
         table = next(table for table in self.tables.values() if table["id"] == body["table_id"])
         if body["operation"] in self.forbidden:
             raise RefusalError(403, "PERMISSION_DENIED", f"no {body['operation']}")
-        config, expires = self._credentials(table["location"], body["operation"])
+        return self._temporary(table["location"], body["operation"])
+
+    def _generateTemporaryPathCredentials(self, _: openapi.Operation, body: Any) -> Any:  # noqa: N802
+        if body["operation"] in self.forbidden:
+            raise RefusalError(403, "PERMISSION_DENIED", f"no {body['operation']}")
+        return self._temporary(body["url"], body["operation"])
+
+    def _temporary(self, location: str, operation: str) -> dict[str, Any]:
+        config, expires = self._credentials(location, operation)
+        found: dict[str, Any] = {"expiration_time": round(expires * 1000)}
+        if "azure.sas-token" in config:
+            return found | {"azure_user_delegation_sas": {"sas_token": config["azure.sas-token"]}}
+        if not config:
+            return found
         keys = {name: config.get(f"s3.{name.replace('_', '-')}") for name in ("access_key_id", "secret_access_key")}
-        aws = {"aws_temp_credentials": {**keys, "session_token": config.get("s3.session-token")}} if config else {}
-        return {**aws, "expiration_time": round(expires * 1000)}
+        return found | {"aws_temp_credentials": {**keys, "session_token": config.get("s3.session-token")}}
 
     def _key(self, operation: openapi.Operation) -> tuple[str, str, str]:
         parts = {name: unquote(value) for name, value in operation.parts.items()}

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar, cast
 
 from deltafast import _core
 from deltafast._logging import log_open, log_scan
@@ -17,7 +17,7 @@ from deltafast._util.locations import address, location
 from deltafast._util.open_options import core_open_options
 from deltafast._util.options import names, text_options
 from deltafast._util.url_file_systems import file_system_of
-from deltafast.exceptions import DeltaError, TableNotFoundError, warn
+from deltafast.exceptions import DeltaError, warn
 from deltafast.schema import Schema
 
 if TYPE_CHECKING:
@@ -30,80 +30,29 @@ if TYPE_CHECKING:
     from deltafast._core_types import BoundTree
     from deltafast._util.filters import FilterType, Predicate
     from deltafast.catalog.committer import Committer
-    from deltafast.catalog.unity.client import UnityCatalog
-    from deltafast.catalog.unity.staged_table import StagedTable
 
 __all__ = [
-    "CatalogTarget",
     "CoreStorage",
     "DeltaTableConfig",
     "HandleOwner",
     "Metadata",
     "ProtocolVersions",
     "TableHandle",
-    "catalog_target",
+    "TableLocation",
     "core_storage",
     "handle_of",
-    "is_catalog_name",
 ]
 
 _T = TypeVar("_T")
+Origin: TypeAlias = "tuple[str, Mapping[str, str] | None, dict[str, Any]]"
 
 
-def is_catalog_name(table_uri: object) -> TypeGuard[str]:
-    """Return whether a location is the name of a table in Unity Catalog."""
-    return isinstance(table_uri, str) and table_uri.startswith("uc://")
-
-
-class CatalogTarget(NamedTuple):
-    """A table of Unity Catalog that a command writes to: one that exists, or a new managed one."""
+class TableLocation(NamedTuple):
+    """Where a table is, and what reads and commits to it."""
 
     uri: str
-    #: None for a new table.
-    handle: TableHandle | None
-    #: With the provider of its credentials.
     storage_options: Mapping[str, Any] | None
     committer: Committer | None
-    #: The properties that the server requires of a new table.
-    properties: Mapping[str, str]
-    staged: StagedTable | None
-
-    def finish(self) -> None:
-        """Check that a new table has its name, after its first version was written.
-
-        Raises:
-            CatalogError: The server refused it: there is no table.
-        """
-        if self.staged is not None:
-            self.staged.finish()
-
-
-def catalog_target(
-    name: str, storage_options: Mapping[str, Any] | None, time_zone: str, catalog: UnityCatalog | None
-) -> CatalogTarget:
-    """Return a table of Unity Catalog at its newest version, or else a new one.
-
-    Raises:
-        TableNotFoundError: There is no such table, and it cannot be created: the catalog or the schema is missing.
-        CatalogError: The server refused a request.
-    """
-    from deltafast.catalog.unity.resolve import stage
-    from deltafast.catalog.unity.rest_client import CatalogError
-
-    options: dict[str, Any] = {"time_zone": time_zone, "allow_external_paths": False, "catalog": catalog}
-    options |= dict.fromkeys(("log_tail", "max_table_version", "committer", "store"))
-    config = DeltaTableConfig(without_files=False, log_buffer_size=8)
-    try:
-        handle = TableHandle(name, storage_options, None, None, config, options)
-    except TableNotFoundError as missing:
-        try:
-            staged, given = stage(name, storage_options, catalog)
-        except CatalogError as error:
-            if not error.is_not_found:
-                raise
-            raise missing from None
-        return CatalogTarget(address(staged.location), None, given, staged, staged.properties, staged)
-    return CatalogTarget(handle.given_uri, handle, handle.storage_options, handle.options["committer"], {}, None)
 
 
 class CoreStorage(NamedTuple):
@@ -201,40 +150,47 @@ class TableHandle:
     ) -> None:
         self.lock = ForkLock()
         self._decoded: _Decoded | None = None
-        given = dict(options)
-        options = {name: value for name, value in given.items() if name != "catalog"}
-        name = table_uri if is_catalog_name(table_uri) else address(table_uri)
         #: What opens the table elsewhere: its location or name, storage options and options.
-        self.origin = name, storage_options, given
+        self.origin: Origin = self._address(table_uri), storage_options, dict(options)
+        self._place = self._located(*self.origin)
         #: The location as it was given, or as the catalog has it.
-        self.given_uri = name
-        if is_catalog_name(name):
-            from deltafast.catalog.unity.resolve import resolve
-
-            found = resolve(name, storage_options, given.get("catalog"))
-            self.given_uri, storage_options = address(found.location), found.storage_options
-            options["committer"] = options["committer"] or found.committer
-        storage = core_storage(self.given_uri, storage_options, options["store"])
-        # A source of credentials lives as long as its options.
-        self._core_storage_options = storage.options
-        self.storage_options = None if storage_options is None else dict(storage_options)
+        self.given_uri = self._place.uri
         self.config = config
-        self.options = options
+        self.options: dict[str, Any] = {**options, "committer": self._place.committer}
         self.store: object | None = options["store"]
         #: Zone of timestamps without one, in partition values and predicates.
         self.time_zone: str = options["time_zone"]
         started = perf_counter()
-        self.snapshot = _core.Snapshot.open(
+        self.snapshot = self._open(version, timestamp_ms)
+        given = self._place.storage_options
+        self.storage_options = None if given is None else dict(given)
+        log_open(self.snapshot, self.table_uri, (perf_counter() - started) * 1000)
+
+    def _address(self, table_uri: str | os.PathLike[str]) -> str:
+        """Return the location or name with which the table is opened elsewhere."""
+        return address(table_uri)
+
+    def _located(
+        self, name: str, storage_options: Mapping[str, Any] | None, options: Mapping[str, Any]
+    ) -> TableLocation:
+        """Return where a table is."""
+        return TableLocation(name, storage_options, options["committer"])
+
+    def _open(self, version: int | None, timestamp_ms: int | None) -> _core.Snapshot:
+        """Open the table."""
+        options = self.options
+        # A source of credentials lives as long as its options.
+        self._storage = core_storage(self.given_uri, self._place.storage_options, options["store"])
+        return _core.Snapshot.open(
             self.given_uri,
             version=version,
             timestamp_ms=timestamp_ms,
-            storage_options=self._core_storage_options,
+            storage_options=self._storage.options,
             log_tail=options["log_tail"],
-            store=storage.store,
+            store=self._storage.store,
             options=core_open_options(self.time_zone, options["max_table_version"], options["allow_external_paths"]),
             committer=options["committer"],
         )
-        log_open(self.snapshot, self.table_uri, (perf_counter() - started) * 1000)
 
     def __repr__(self) -> str:
         return f"DeltaTable({self.table_uri!r}, version={self.version()})"
@@ -242,7 +198,7 @@ class TableHandle:
     def __reduce__(self) -> tuple[Any, ...]:
         """Reopen at the same version elsewhere; the pickle holds the storage options."""
         uri, storage_options, options = self.origin
-        return TableHandle, (uri, storage_options, self.version(), None, self.config, options)
+        return type(self), (uri, storage_options, self.version(), None, self.config, options)
 
     @property
     def table_uri(self) -> str:
@@ -283,6 +239,13 @@ class TableHandle:
                 self.snapshot = self.snapshot.at_version(version)
             else:
                 self.snapshot = self.snapshot.at_timestamp(cast("int", timestamp_ms))
+
+    def with_changes(
+        self, start: int | None, end: int | None, start_ms: int | None, end_ms: int | None
+    ) -> _core.Snapshot:
+        """Return the snapshot whose log has the changes of a range (see `Snapshot.cdf`)."""
+        del start, end, start_ms, end_ms
+        return self.snapshot
 
     def maintain(self, operation: Callable[[_core.Snapshot], _core.CommitResult[_T]]) -> _T:
         """Run an operation on the newest version and point at the version that it committed; returns its metrics."""

@@ -21,6 +21,7 @@ _T = TypeVar("_T")
 
 #: The extra of deltafast that installs a library.
 EXTRAS = {
+    "boto3": "glue",
     "duckdb": "duckdb",
     "matplotlib": "layout",
     "numpy": "pandas",
@@ -29,7 +30,7 @@ EXTRAS = {
     "pyarrow": "pyarrow",
     "pyspark": "spark",
     "rich": "cli",
-    "urllib3": "unity",
+    "urllib3": "catalogs",
 }
 
 

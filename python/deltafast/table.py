@@ -15,17 +15,16 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, cast
 
 from deltafast import _core
+from deltafast._catalog_tables.table_handle import is_catalog_name, is_table_of_catalog, refuse_share, table_handle
+from deltafast._catalog_tables.write_target import catalog_target
 from deltafast._display import DetailDict, HistoryList, size_text, summary_html
 from deltafast._handle import (
     DeltaTableConfig,
     HandleOwner,
     Metadata,
     ProtocolVersions,
-    TableHandle,
-    catalog_target,
     core_storage,
     handle_of,
-    is_catalog_name,
 )
 from deltafast._interop.record_batch_reader import RecordBatchReader
 from deltafast._libraries import names_missing
@@ -87,8 +86,9 @@ class DeltaTable(HandleOwner):
     """A Delta table at one version.
 
     Args:
-        table_uri: Location of the table: a path, a URL of S3, Azure, GCS, HTTP(S) or memory, or the name of a table of
-            Unity Catalog, `uc://catalog.schema.table`.
+        table_uri: Location of the table: a path, a URL of S3, Azure, GCS, HTTP(S) or memory, or its name in Unity
+            Catalog (`uc://catalog.schema.table`), AWS Glue (`glue://database.table`) or Delta Sharing
+            (`profile#share.schema.table`).
         version: The version to open; the newest if None.
         storage_options: Keys as for `deltalake` and the `object_store` crate. They are part of pickles.
         without_files: Accepted without effect: files are always loaded on demand.
@@ -155,7 +155,7 @@ class DeltaTable(HandleOwner):
         timestamp_ms = None if timestamp is None else to_epoch_ms(timestamp)
         config = DeltaTableConfig(without_files, log_buffer_size or 8, skip_stats)
         storage_options = with_provider(storage_options, credential_provider)
-        self._handle = TableHandle(table_uri, storage_options, version, timestamp_ms, config, options)
+        self._handle = table_handle(table_uri, storage_options, version, timestamp_ms, config, options)
 
     @property
     def _storage_options(self) -> dict[str, str] | None:
@@ -179,6 +179,9 @@ class DeltaTable(HandleOwner):
             storage_options: As for `DeltaTable`.
             credential_provider: As for `DeltaTable`.
         """
+        is_named = is_table_of_catalog(table_uri, storage_options)
+        if is_named is not None:
+            return is_named
         uri, options = address(table_uri), with_provider(storage_options, credential_provider)
         storage = core_storage(uri, options, None)
         return _core.is_deltatable(uri, storage.options, storage.store)
@@ -243,6 +246,7 @@ class DeltaTable(HandleOwner):
         """
         from deltafast._expr.constraints import bind_constraints
 
+        refuse_share(table_uri)
         storage_options = with_provider(storage_options, credential_provider)
         text = for_the_log(as_schema(schema)).to_json()
         properties, place, target = property_strings(configuration), storage_options, None
@@ -695,11 +699,14 @@ class DeltaTable(HandleOwner):
         """
         by_time = starting_timestamp is not None and starting_version == 0
         until_time = ending_timestamp is not None and ending_version is None
-        stream = self._handle.snapshot.cdf(
+        bounds = (
             None if by_time else starting_version,
             ending_version,
             to_epoch_ms(cast("str", starting_timestamp)) if by_time else None,
             to_epoch_ms(cast("str", ending_timestamp)) if until_time else None,
+        )
+        stream = self._handle.with_changes(*bounds).cdf(
+            *bounds,
             names(columns),
             self._handle.bind(predicate, change_data=True),
             allow_out_of_range,

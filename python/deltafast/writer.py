@@ -9,7 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from deltafast import _core
-from deltafast._handle import CoreStorage, HandleOwner, catalog_target, core_storage, handle_of, is_catalog_name
+from deltafast._catalog_tables.table_handle import is_catalog_name, refuse_share
+from deltafast._catalog_tables.write_target import catalog_target
+from deltafast._handle import CoreStorage, HandleOwner, core_storage, handle_of
 from deltafast._libraries import names_missing
 from deltafast._util.arrow import Data, as_stream
 from deltafast._util.locations import address
@@ -234,6 +236,7 @@ def run_write(
         uri, table, storage_options, committer = target.uri, target.handle, target.storage_options, target.committer
         options = {**options, "configuration": {**target.properties, **options.get("configuration", {})}}
     else:
+        refuse_share(table_or_uri)
         uri = address(table_or_uri)
     with counted(progress, "rows") as counter:
         if counter is not None:

@@ -8,6 +8,7 @@ import time
 import traceback
 from concurrent.futures import ThreadPoolExecutor
 
+import pyarrow as pa
 import pytest
 
 import servers
@@ -16,6 +17,7 @@ from deltafast.catalog import FolderCommitter, UnityCatalog
 from deltafast.catalog.unity import CatalogError, OAuthClient
 from deltafast.exceptions import DeltaError, DeltaProtocolError, InvalidArgumentError, StorageError, TableNotFoundError
 from expiring_keys import LIFE, KeyServer, options
+from support import same_rows
 from unity import UnityServer
 
 NAME = "uc://main.sales.orders"
@@ -228,6 +230,69 @@ def test_a_server_without_the_delta_api_opens_external_tables(tmp_path):
         with pytest.raises(DeltaProtocolError, match=r"managed table, and http://.* has no Delta API to commit to it"):
             DeltaTable("uc://main.sales.managed", catalog=catalog)
         assert server.violations == []
+
+
+@pytest.mark.parametrize("has_delta_api", [True, False])
+def test_a_table_that_exists_gets_a_name(tmp_path, has_delta_api):
+    rows = pa.table(
+        {
+            "id": pa.array([1, 2], pa.int64()),
+            "amount": pa.array([None, None], pa.decimal128(10, 2)),
+            "tags": pa.array([None, [{"name": "a"}]], pa.list_(pa.struct([("name", pa.string())]))),
+            "day": pa.array([0, 1], pa.date32()),
+        }
+    )
+    write_deltalake(
+        tmp_path / "t", rows, partition_by="day", description="Sold", configuration={"delta.appendOnly": "true"}
+    )
+    table = DeltaTable(tmp_path / "t")
+    with UnityServer(has_delta_api=has_delta_api).running() as server:
+        catalog = UnityCatalog(server.url, server.token)
+        lost = []
+        # The answer is lost once: the repeated request finds the table, which is this one.
+        server.loses = lambda request: request.startswith("POST") and not lost and not lost.append(request)
+        catalog.register("main.sales.orders", table)
+        assert len(lost) == 1
+        same_rows(DeltaTable(NAME, catalog=catalog).to_pyarrow_table(), rows)
+        (state,) = server.tables.values()
+        assert (state["kind"], state["properties"]) == ("EXTERNAL", {"delta.appendOnly": "true"})
+        assert [field["name"] for field in state["columns"]["fields"]] == rows.column_names
+        write_deltalake(tmp_path / "u", {"id": [1]})
+        with pytest.raises(InvalidArgumentError, match=r"there is a table main\.sales\.orders already"):
+            catalog.register(NAME, DeltaTable(tmp_path / "u"))
+        with pytest.raises(TableNotFoundError, match="the schema sale does not exist; did you mean sales"):
+            catalog.register("main.sale.items", DeltaTable(tmp_path / "u"))
+        assert server.violations == []
+
+
+@pytest.mark.parametrize("has_delta_api", [True, False])
+def test_credentials_of_a_location(has_delta_api):
+    def credentials(location, operation):
+        keys = {"s3.access-key-id": location, "s3.secret-access-key": operation, "s3.session-token": "T"}
+        return keys, time.time() + 60
+
+    with UnityServer(credentials, has_delta_api=has_delta_api).running() as server:
+        found = UnityCatalog(server.url, server.token).path_credentials("s3://bucket/new")()
+        assert (found["access_key_id"], found["token"]) == ("s3://bucket/new", "T")
+        server.forbidden = {"READ_WRITE", "PATH_CREATE_TABLE"}
+        with pytest.raises(PermissionError, match="needs the privileges"):
+            UnityCatalog(server.url, server.token).path_credentials("s3://bucket/new")()
+        assert server.violations == []
+
+
+def test_metrics_of_commits_are_sent_to_a_server_that_takes_them(server, tmp_path):
+    server.takes_metrics = True
+    managed(server, tmp_path / "t")
+    table = DeltaTable(NAME, catalog=UnityCatalog(server.url, server.token))
+    write_deltalake(table, {"id": [4, 5]}, mode="append")
+    table.delete("id = 1")
+    appended, deleted = server.metrics
+    assert (appended["num-files-added"], appended["num-rows-inserted"]) == (1, 2)
+    assert appended["num-bytes-added"] > 0
+    assert (appended["num-files-removed"], deleted["num-rows-removed"]) == (0, 1)
+    server.disturb = lambda request: servers.Answer(500, {}, b"") if request.endswith("/metrics") else None
+    write_deltalake(table, {"id": [6]}, mode="append")
+    assert table.count() == 5
 
 
 def bad(server, tmp_path):

@@ -71,9 +71,10 @@ def scan_changes(
     """Return the change data feed of a range, up to the version that the table points at now, as a lazy frame."""
     table = table.pinned()
     bounds = (starting_version, ending_version, starting_timestamp_ms, ending_timestamp_ms)
+    table.snapshot = table.with_changes(*bounds)
     # An empty range is an error here, never None.
     first, last = cast("tuple[int, int]", table.snapshot.cdf_range(*bounds))
-    if table.metadata().configuration.get(_COLUMN_MAPPING, "none") != "none":
+    if table.metadata().configuration.get(_COLUMN_MAPPING, "none") != "none" and table.version() != last:
         # The feed then has the column names of the last version, by which predicates are to be bound.
         table = table.at_version(last)
 

@@ -1,4 +1,4 @@
-"""Catalogs: the interface of a client for catalog-managed tables, a catalog in a folder, and Unity Catalog.
+"""Catalogs: the client of catalog-managed tables, a catalog in a folder, Unity Catalog, and Delta Sharing.
 
 The catalog of a table with the feature `catalogManaged` decides on its commits: a writer stages its commit as a file
 in `_delta_log/_staged_commits`, the catalog ratifies one staged commit for each version, and ratified commits are then
@@ -12,22 +12,24 @@ Protocol: "Catalog-managed tables".
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from deltafast.catalog.committer import Committer, LogTail, StagedCommit
 from deltafast.catalog.folder import FolderCommitter
 
-__all__ = ["Committer", "FolderCommitter", "LogTail", "StagedCommit", "UnityCatalog"]
+__all__ = ["Committer", "FolderCommitter", "LogTail", "SharingClient", "StagedCommit", "UnityCatalog"]
 
 if TYPE_CHECKING:
+    from deltafast.catalog.sharing.client import SharingClient
     from deltafast.catalog.unity.client import UnityCatalog
+
+#: Classes that need libraries of their own, and their modules.
+_ON_DEMAND = {"SharingClient": "sharing.client", "UnityCatalog": "unity.client"}
 
 
 def __getattr__(name: str) -> Any:
-    # Its libraries are for those who use it.
-    if name == "UnityCatalog":
-        from deltafast.catalog.unity.client import UnityCatalog
-
-        return UnityCatalog
+    if name in _ON_DEMAND:
+        return getattr(import_module(f"{__name__}.{_ON_DEMAND[name]}"), name)
     message = f"module {__name__!r} has no attribute {name!r}"
     raise AttributeError(message)

@@ -10,7 +10,7 @@ DOCS = pathlib.Path(__file__).parents[3] / "docs"
 pytestmark = pytest.mark.slow
 #: The page on cloud stores needs servers.
 #: They have tests of their own.
-_WITH_SERVERS = ("cloud_stores", "unity_catalog")
+_WITH_SERVERS = ("cloud_stores", "glue", "sharing", "unity_catalog")
 PAGES = [
     DOCS / "tutorial.md",
     *(page for page in sorted((DOCS / "howto").glob("*.md")) if page.stem not in _WITH_SERVERS),

@@ -4,15 +4,33 @@ Specification: the APIs "Unity Catalog" (catalogs, schemas, tables, temporary cr
 commit, credentials).
 """
 
-from deltafast.catalog.unity.client import CatalogTable, UnityCatalog
-from deltafast.catalog.unity.resolve import ResolvedTable, resolve
-from deltafast.catalog.unity.rest_client import CatalogError, OAuthClient
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from deltafast.catalog.rest_client import CatalogError, OAuthClient
+    from deltafast.catalog.unity.client import CatalogTable, UnityCatalog
 
 __all__ = [
     "CatalogError",
     "CatalogTable",
     "OAuthClient",
-    "ResolvedTable",
     "UnityCatalog",
-    "resolve",
 ]
+
+#: The modules of what is imported on demand: names of tables are recognized without them.
+_ON_DEMAND = {
+    "CatalogError": "deltafast.catalog.rest_client",
+    "CatalogTable": "deltafast.catalog.unity.client",
+    "OAuthClient": "deltafast.catalog.rest_client",
+    "UnityCatalog": "deltafast.catalog.unity.client",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _ON_DEMAND:
+        return getattr(import_module(_ON_DEMAND[name]), name)
+    message = f"module {__name__!r} has no attribute {name!r}"
+    raise AttributeError(message)

@@ -4,28 +4,38 @@ from __future__ import annotations
 
 import os
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from urllib.parse import quote
 
-from deltafast.catalog.unity.rest_client import CatalogError, OAuthClient, RestClient
+from deltafast.catalog.rest_client import CatalogError, OAuthClient, RestClient
+from deltafast.catalog.unity.external_table import delta_definition, tables_definition
 from deltafast.catalog.unity.table_name import TableName, parse_name
+from deltafast.catalog.unity.vended_credentials import SERVERS_WITHOUT, PathCredentials
 from deltafast.exceptions import DeltaProtocolError, InvalidArgumentError, TableNotFoundError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-__all__ = ["CatalogTable", "UnityCatalog"]
+    from deltafast.catalog.unity.external_table import DescribedTable
 
+__all__ = ["CATALOG", "CatalogTable", "UnityCatalog"]
+
+#: The path of the API, which the given URL may have.
+_API = "/api/2.1/unity-catalog"
 #: Names of storage options and, in capitals, of variables.
 _URL = ("unity_workspace_url", "workspace_url", "databricks_host", "unity_catalog_url")
 _TOKEN = ("unity_access_token", "databricks_token", "unity_catalog_token")
 _CLIENT = ("unity_client_id", "databricks_client_id")
 _SECRET = ("unity_client_secret", "databricks_client_secret")
 _OPTIONS = {*_URL, *_TOKEN, *_CLIENT, *_SECRET}
+#: The key of a `UnityCatalog` among storage options, for code that passes options on.
+CATALOG = "unity_catalog"
+_TOKENS = ("page_token", "next_page_token")
 #: Versions of the Delta API that this client speaks.
 _VERSIONS = "1.0"
-#: Answers of servers without the Delta API.
-_NOT_THERE = (400, 404, 405, 501)
+#: The endpoint for the metrics of commits, as servers name it that have it.
+_METRICS = "POST /v1/catalogs/{catalog}/schemas/{schema}/tables/{table}/metrics"
 
 
 class CatalogTable(NamedTuple):
@@ -81,8 +91,10 @@ class UnityCatalog:
         if auth is None and client_id and secret:
             auth = OAuthClient(client_id, secret)
         self._given = url, token, oauth
-        self._client = RestClient(url if "://" in url else f"https://{url}", auth)
-        self._delta_apis: dict[str, bool] = {}
+        server = (url if "://" in url else f"https://{url}").rstrip("/").removesuffix(_API)
+        self._client = RestClient(server, _API, auth, "Unity Catalog")
+        #: The endpoints of the Delta API by catalog; None where the server lacks it.
+        self._delta_apis: dict[str, frozenset[str] | None] = {}
 
     def __repr__(self) -> str:
         return f"UnityCatalog({self._client.server!r})"
@@ -98,17 +110,17 @@ class UnityCatalog:
 
     def catalogs(self) -> list[str]:
         """Return the names of the catalogs."""
-        return sorted(found["name"] for found in self._client.pages("catalogs", {}, "catalogs"))
+        return sorted(found["name"] for found in self._client.pages("catalogs", {}, "catalogs", _TOKENS))
 
     def schemas(self, catalog: str) -> list[str]:
         """Return the names of the schemas of a catalog."""
-        found = self._client.pages("schemas", {"catalog_name": catalog}, "schemas")
+        found = self._client.pages("schemas", {"catalog_name": catalog}, "schemas", _TOKENS)
         return sorted(schema["name"] for schema in found)
 
     def tables(self, catalog: str, schema: str) -> list[str]:
         """Return the names of the tables of a schema."""
         query = {"catalog_name": catalog, "schema_name": schema}
-        return sorted(table["name"] for table in self._client.pages("tables", query, "tables"))
+        return sorted(table["name"] for table in self._client.pages("tables", query, "tables", _TOKENS))
 
     def table(self, name: str) -> CatalogTable:
         """Return what the catalog knows of a table.
@@ -131,6 +143,54 @@ class UnityCatalog:
             if error.kind != "UnsupportedTableFormatException":
                 raise
         return self._of_tables_api(found)
+
+    def register(self, name: str, table: DescribedTable) -> None:
+        """Give a name to a table that exists: it becomes an external one.
+
+        Args:
+            name: `catalog.schema.table`, with or without `uc://`.
+            table: A `DeltaTable` that is opened by its location.
+
+        Raises:
+            InvalidArgumentError: There is another table of this name.
+            TableNotFoundError: There is no such catalog or schema.
+            CatalogError: The server refused the request.
+
+        Example:
+            >>> catalog.register("main.sales.orders", DeltaTable("s3://bucket/orders"))     # doctest: +SKIP
+        """
+        found = parse_name(name)
+        location = table.table_uri.rstrip("/")
+        try:
+            if self._has_delta_api(found.catalog):
+                path = f"delta/v1/{found.path.rpartition('/tables/')[0]}/tables"
+                self._client.call("POST", path, body=delta_definition(found, location, table))
+            else:
+                self._client.call("POST", "tables", body=tables_definition(found, location, table))
+        except CatalogError as error:
+            if error.is_not_found:
+                raise self._not_found(found) from None
+            if error.status != HTTPStatus.CONFLICT:
+                raise
+            # After a lost answer, the table has its name already.
+            if self._location_of(found) != location:
+                message = f"there is a table {found} already"
+                raise InvalidArgumentError(message) from None
+
+    def path_credentials(
+        self, location: str, operation: Literal["READ", "READ_WRITE"] = "READ_WRITE"
+    ) -> PathCredentials:
+        """Return a credential provider for a location that no table of the catalog has.
+
+        Args:
+            location: The URL, which one of the catalog's external locations covers.
+            operation: What they are for.
+
+        Example:
+            >>> provider = catalog.path_credentials("s3://bucket/orders")                   # doctest: +SKIP
+            >>> write_deltalake("s3://bucket/orders", rows, credential_provider=provider)   # doctest: +SKIP
+        """
+        return PathCredentials(self._client, location, operation)
 
     def drop(self, name: str) -> None:
         """Drop a table; the server deletes the files of a managed one.
@@ -173,16 +233,20 @@ class UnityCatalog:
         if catalog not in self._delta_apis:
             query = {"catalog": catalog, "protocol-versions": _VERSIONS}
             try:
-                self._client.call("GET", "delta/v1/config", query)
-                self._delta_apis[catalog] = True
+                found = self._client.call("GET", "delta/v1/config", query)
+                self._delta_apis[catalog] = frozenset(found.get("endpoints") or ())
             except CatalogError as error:
                 if error.kind == "NoSuchCatalogException":
                     raise
-                if error.status not in _NOT_THERE:
+                if error.status not in SERVERS_WITHOUT:
                     raise
                 # Servers before the Delta API.
-                self._delta_apis[catalog] = False
-        return self._delta_apis[catalog]
+                self._delta_apis[catalog] = None
+        return self._delta_apis[catalog] is not None
+
+    def takes_metrics(self, catalog: str) -> bool:
+        """Return whether the server takes metrics of the commits to the tables of a catalog."""
+        return self._has_delta_api(catalog) and _METRICS in (self._delta_apis[catalog] or ())
 
     def _of_delta_api(self, name: TableName) -> CatalogTable:
         loaded = self._client.call("GET", f"delta/v1/{name.path}")
@@ -205,6 +269,12 @@ class UnityCatalog:
             message = f"{name} is a managed table, and {self._client.server} has no Delta API to commit to it"
             raise DeltaProtocolError(message)
         return CatalogTable(name, found["table_type"], found["storage_location"], found["table_id"], None)
+
+    def _location_of(self, name: TableName) -> str | None:
+        try:
+            return self.table(str(name)).location.rstrip("/")
+        except (CatalogError, TableNotFoundError, DeltaProtocolError):
+            return None
 
     def _not_found(self, name: TableName) -> TableNotFoundError:
         """Return the error for a missing table, with what is nearest to its name."""
@@ -235,9 +305,11 @@ def _variable(names: tuple[str, ...]) -> str | None:
     return next((os.environ[name.upper()] for name in names if os.environ.get(name.upper())), None)
 
 
-def of_options(options: Mapping[str, str]) -> tuple[UnityCatalog, dict[str, str]]:
+def of_options(options: Mapping[str, Any]) -> tuple[UnityCatalog, dict[str, Any]]:
     """Return the catalog that storage options, else the environment, name; and the other options."""
     given = {key.strip().lower(): value for key, value in options.items()}
+    if isinstance(given.get(CATALOG), UnityCatalog):
+        return given[CATALOG], {key: value for key, value in options.items() if key.strip().lower() != CATALOG}
 
     def first(names: tuple[str, ...]) -> str | None:
         return next((given[name] for name in names if given.get(name)), None)

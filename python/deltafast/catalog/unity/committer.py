@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import time
 from typing import TYPE_CHECKING, Any
 
 from deltafast.catalog.committer import LogTail, StagedCommit
-from deltafast.catalog.unity.log_actions import updates
-from deltafast.catalog.unity.rest_client import CatalogError
+from deltafast.catalog.rest_client import CatalogError
+from deltafast.catalog.unity.log_actions import commit_report, updates
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from deltafast.catalog.unity.rest_client import RestClient
+    from deltafast.catalog.rest_client import RestClient
     from deltafast.catalog.unity.table_name import TableName
 
 __all__ = ["UnityCommitter", "actions_of", "log_tail", "timestamp_of"]
@@ -26,13 +27,19 @@ class UnityCommitter:
         client: The server.
         name: The name of the table.
         loaded: The answer with which the table was found; the first `log_tail` is that of it.
+        takes_metrics: Whether the server takes metrics of commits.
     """
 
     #: Optimizing is a usual commit; files and the log are the server's to delete.
     permits = frozenset({"optimize"})
 
-    def __init__(self, client: RestClient, name: TableName, loaded: Mapping[str, Any]) -> None:
+    def __init__(
+        self, client: RestClient, name: TableName, loaded: Mapping[str, Any], *, takes_metrics: bool = False
+    ) -> None:
         self._client, self._path = client, f"delta/v1/{name.path}"
+        self._takes_metrics = takes_metrics
+        #: Of commits that are not published yet.
+        self._reports: list[dict[str, int]] = []
         self._id: str = loaded["metadata"]["table-uuid"]
         self._loaded: Mapping[str, Any] | None = loaded
         self._keep_properties(loaded)
@@ -75,12 +82,23 @@ class UnityCommitter:
             if error.is_refusal:
                 raise PermissionError(str(error)) from None
             raise
+        if self._takes_metrics:
+            self._reports.append(commit_report(actions))
         return True
 
     def published(self, version: int) -> None:
         """See `Committer`."""
         update = {"action": "set-latest-backfilled-version", "latest-published-version": version}
         self._update([update])
+        self._report()
+
+    def _report(self) -> None:
+        """Send the metrics of commits; they are telemetry, so that an error changes nothing."""
+        reports, self._reports = self._reports, []
+        for report in reports:
+            body = {"table-id": self._id, "report": {"commit-report": report}}
+            with contextlib.suppress(CatalogError):
+                self._client.call("POST", f"{self._path}/metrics", body=body, repeats=False)
 
     def _update(self, changes: list[dict[str, Any]]) -> None:
         same_table = {"type": "assert-table-uuid", "uuid": self._id}

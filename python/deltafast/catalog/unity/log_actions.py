@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-__all__ = ["columns_of", "definition", "protocol_of", "updates"]
+__all__ = ["columns_of", "commit_report", "definition", "protocol_of", "updates"]
 
 #: Domains that the catalog keeps.
 _DOMAINS = ("delta.clustering", "delta.rowTracking")
@@ -21,6 +21,13 @@ _DERIVED = (
     "delta.lastCommitTimestamp",
     "delta.rowTracking.rowIdHighWaterMark",
 )
+
+#: Rows of a commit, and the metrics of operations that count them, the first that is there.
+_ROW_METRICS = {
+    "num-rows-inserted": ("numTargetRowsInserted", "numOutputRows"),
+    "num-rows-removed": ("numTargetRowsDeleted", "numDeletedRows"),
+    "num-rows-updated": ("numTargetRowsUpdated", "numUpdatedRows"),
+}
 
 #: The parts of the definition of a new table: the update of an existing one that has it, and its key there.
 _PARTS = {
@@ -71,6 +78,24 @@ def definition(actions: list[dict[str, Any]]) -> dict[str, Any]:
     made = {update["action"]: update for update in updates(actions, {})}
     parts = {name: made[action][key] for name, (action, key) in _PARTS.items() if action in made}
     return {"properties": {}, **parts}
+
+
+def commit_report(actions: list[dict[str, Any]]) -> dict[str, int]:
+    """Return the metrics of a commit: files and bytes of its actions, rows by the metrics of its operation."""
+    report: dict[str, int] = {}
+    for kind, past in (("add", "added"), ("remove", "removed")):
+        files = [action[kind] for action in actions if kind in action]
+        report[f"num-files-{past}"] = len(files)
+        report[f"num-bytes-{past}"] = sum(file.get("size") or 0 for file in files)
+    info: dict[str, Any] = {}
+    for action in actions:
+        info = action.get("commitInfo") or info
+    metrics: dict[str, Any] = info.get("operationMetrics") or {}
+    for name, known in _ROW_METRICS.items():
+        found = next((metrics[metric] for metric in known if str(metrics.get(metric, "")).isdigit()), None)
+        if found is not None:
+            report[name] = int(found)
+    return report
 
 
 def columns_of(data_type: Any) -> Any:

@@ -53,7 +53,8 @@ def resolve(uri: str, storage_options: Mapping[str, Any] | None, catalog: UnityC
         options[KEY] = VendedCredentials(catalog.client, path, table.location, is_delta_api)
     committer = None
     if table.is_managed and table.loaded is not None:
-        committer = UnityCommitter(catalog.client, table.name, table.loaded)
+        takes_metrics = catalog.takes_metrics(table.name.catalog)
+        committer = UnityCommitter(catalog.client, table.name, table.loaded, takes_metrics=takes_metrics)
     return ResolvedTable(table.location, options, committer)
 
 

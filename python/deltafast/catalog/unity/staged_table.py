@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from deltafast.catalog.committer import LogTail, StagedCommit
+from deltafast.catalog.rest_client import CatalogError
 from deltafast.catalog.unity.committer import actions_of, timestamp_of
 from deltafast.catalog.unity.log_actions import definition
-from deltafast.catalog.unity.rest_client import CatalogError
 from deltafast.catalog.unity.vended_credentials import VendedCredentials
 from deltafast.exceptions import InvalidArgumentError
 
 if TYPE_CHECKING:
-    from deltafast.catalog.unity.rest_client import RestClient
+    from deltafast.catalog.rest_client import RestClient
     from deltafast.catalog.unity.table_name import TableName
 
 __all__ = ["StagedTable"]

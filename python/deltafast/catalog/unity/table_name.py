@@ -25,6 +25,12 @@ class TableName(NamedTuple):
         return ".".join(self)
 
     @property
+    def sql(self) -> str:
+        """The name in SQL syntax, in which parts with dots are in backticks."""
+        plain = re.compile(r"[^.`]+")
+        return ".".join(part if plain.fullmatch(part) else f"`{part.replace('`', '``')}`" for part in self)
+
+    @property
     def path(self) -> str:
         """The path of the table below the Delta API."""
         catalog, schema, table = (quote(part, safe="") for part in self)

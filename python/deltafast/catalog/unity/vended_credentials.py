@@ -5,14 +5,14 @@ from __future__ import annotations
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from deltafast.catalog.unity.rest_client import CatalogError
+from deltafast.catalog.rest_client import CatalogError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from deltafast.catalog.unity.rest_client import RestClient
+    from deltafast.catalog.rest_client import RestClient
 
-__all__ = ["VendedCredentials", "plain_credentials"]
+__all__ = ["SERVERS_WITHOUT", "PathCredentials", "VendedCredentials", "plain_credentials"]
 
 #: Keys of the Delta API, and the names that `deltafast.credentials` has.
 _DELTA_KEYS = {
@@ -22,6 +22,12 @@ _DELTA_KEYS = {
     "azure.sas-token": "sas_token",
     "gcs.oauth-token": "token",
 }
+
+
+#: Names of operations in the API of servers without the Delta API.
+_PATH_OPERATIONS = {"READ": "PATH_READ", "READ_WRITE": "PATH_CREATE_TABLE"}
+#: Answers of servers without the Delta API.
+SERVERS_WITHOUT = (400, 404, 405, 501)
 
 
 class VendedCredentials(NamedTuple):
@@ -69,6 +75,46 @@ class VendedCredentials(NamedTuple):
             return plain_credentials(found["storage-credentials"], self.location)
         body = {"table_id": self.path, "operation": operation}
         return _of_tables_api(self.client.call("POST", "temporary-table-credentials", body=body))
+
+
+class PathCredentials(NamedTuple):
+    """A credential provider for a location of which no table has a name.
+
+    Args:
+        client: The server.
+        location: The URL.
+        operation: `READ` or `READ_WRITE`.
+    """
+
+    client: RestClient
+    location: str
+    operation: str
+
+    def __call__(self) -> dict[str, Any]:
+        """Return credentials.
+
+        Raises:
+            PermissionError: The catalog refuses them.
+            CatalogError: The request failed.
+        """
+        try:
+            return self._of_delta_api()
+        except CatalogError as error:
+            if error.status != HTTPStatus.FORBIDDEN:
+                raise
+            message = f"{error}; the location needs the privileges CREATE EXTERNAL TABLE or EXTERNAL USE LOCATION"
+            raise PermissionError(message) from None
+
+    def _of_delta_api(self) -> dict[str, Any]:
+        query = {"location": self.location, "operation": self.operation}
+        try:
+            found = self.client.call("GET", "delta/v1/temporary-path-credentials", query)
+        except CatalogError as error:
+            if error.status not in SERVERS_WITHOUT:
+                raise
+            body = {"url": self.location, "operation": _PATH_OPERATIONS[self.operation]}
+            return _of_tables_api(self.client.call("POST", "temporary-path-credentials", body=body))
+        return plain_credentials(found["storage-credentials"], self.location)
 
 
 def plain_credentials(credentials: Iterable[Mapping[str, Any]], location: str) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from deltafast.exceptions import warn
+from deltafast.exceptions import InvalidArgumentError, warn
 from deltafast.spark._enable.dataframe_writer import note_of
 from deltafast.spark._enable.provider import (
     READ,
@@ -37,9 +37,10 @@ from deltafast.spark.exceptions import CONFLICTS, JAVA, conflict_from_java, tran
 from deltafast.table import DeltaTable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from importlib.machinery import ModuleSpec
 
+    from deltafast.catalog.unity.client import UnityCatalog
     from deltafast.spark._enable.connect import ConnectProvider
 
 __all__ = ["disable", "enable", "enable_once"]
@@ -239,7 +240,7 @@ def enable_once(spark: Any) -> None:
             _STATE["is enabling"] = False
 
 
-def enable(spark: Any) -> None:
+def enable(spark: Any, *, catalogs: Mapping[str, UnityCatalog] | None = None) -> None:
     """Run this process' programs for delta-spark on deltafast, unchanged.
 
     From now on deltafast implements `spark.read.format("delta")`, `frame.write.format("delta")`, `saveAsTable`,
@@ -250,6 +251,8 @@ def enable(spark: Any) -> None:
         spark: The session, without Delta's jar; settings that name its extension and catalog may remain. Other
             sessions of the same process are enabled, too; over Connect the server's SQL supports the format in this
             session only.
+        catalogs: Servers of Unity Catalog by the names of their catalogs: `catalog.schema.table` is then read and
+            changed in SQL and by `spark.table`. For classic sessions.
 
     Raises:
         InvalidArgumentError: Delta's own jar is in the session or on the server, or this Spark does not accept the
@@ -267,6 +270,9 @@ def enable(spark: Any) -> None:
     if _now is not None:
         _now.take_back()
         _now = None
+    if catalogs and provider is not None:
+        message = "catalogs= is for classic sessions: over Connect the server has the catalogs"
+        raise InvalidArgumentError(message)
     enabled = _on_classic(session) if provider is None else _on_connect(provider)
     from deltafast.spark.tables import DeltaTableBuilder
 
@@ -277,6 +283,8 @@ def enable(spark: Any) -> None:
     enabled.put(DeltaTableBuilder, "execute", enabled.execute)
     enabled.put_modules()
     _now = enabled
+    if catalogs and isinstance(enabled.provider, Provider):
+        enabled.provider.put_catalogs(catalogs)
     # Last, since a warning may be an error.
     from deltafast.spark._enable.ignored_settings import warn_of_settings
 

@@ -27,6 +27,8 @@ from deltafast.spark.exceptions import during, set_failure
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from deltafast.catalog.unity.client import UnityCatalog
+    from deltafast.spark._enable.unity_handler import UnityHandler
 
 __all__ = [
     "CLUSTER",
@@ -157,6 +159,7 @@ class Provider:
         #: The last errors, by the messages with which Java raises them; threads share them.
         self._failures: OrderedDict[str, BaseException] = OrderedDict()
         self._failing = threading.Lock()
+        self._catalogs: UnityHandler | None = None
         #: Those that have the parser and the catalog.
         self._sessions: WeakSet[Any] = WeakSet()
         try:
@@ -192,8 +195,17 @@ class Provider:
         """Make a table at the catalog's default location managed, so that its files are deleted with its name."""
         self._java.makeManaged(spark._jsparkSession, name)
 
+    def put_catalogs(self, catalogs: Mapping[str, UnityCatalog]) -> None:
+        """Give the session the catalogs of servers of Unity Catalog."""
+        from deltafast.spark._enable.unity_handler import UnityHandler
+
+        self._catalogs = UnityHandler(self._session, self._fail)
+        self._catalogs.put(catalogs)
+
     def end(self) -> None:
         """Stop answering requests."""
+        if self._catalogs is not None:
+            self._catalogs.end()
         self._java.setHandler(None)
         self._java.setStreamHandler(None)
         take_parser_back(self._session)

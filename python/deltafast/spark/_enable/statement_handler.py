@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from deltafast._expr.lexer import unescape
 from deltafast.spark._session.session import Session, quiet
 from deltafast.spark._sql.argument_checks import path_in
-from deltafast.spark._sql.catalog import place_of_name
+from deltafast.spark._sql.catalog import name_in_catalog, place_of_name
 from deltafast.spark._sql.parameters import bound
 from deltafast.spark._sql.statements import prepare, sql
 from deltafast.spark.exceptions import during
@@ -75,6 +75,9 @@ def managing(provider: CatalogProvider, spark: Any, name: str | None) -> Generat
         spark: The session.
         name: The name of a table without a location; None for none.
     """
+    if name is not None and name_in_catalog(Session(spark), name) is not None:
+        # Unity Catalog makes it a managed one itself.
+        name = None
     is_new = name is not None and path_in(name) is None and not spark.catalog.tableExists(name)
     yield
     if is_new and name is not None and place_of_name(Session(spark), name) is not None:

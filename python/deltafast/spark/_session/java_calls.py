@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 __all__ = [
     "FAILED",
     "UNCHANGED",
+    "CatalogHandler",
     "FilePlanner",
     "FormatHandler",
     "StatementHandler",
@@ -30,6 +31,7 @@ __all__ = [
     "marked",
     "parquet_format",
     "put_parser",
+    "set_catalog_handler",
     "set_handler",
     "set_planner",
     "set_stream_handler",
@@ -86,6 +88,16 @@ class FilePlanner:
     def failure(self) -> str:
         """Return why the last call failed."""
         return ""
+
+
+class CatalogHandler(Protocol):
+    """Asks servers of Unity Catalog; `CatalogHandler.java` documents the methods."""
+
+    def location(self, session: Any, catalog: Any, schema: Any, table: Any, failure: Any) -> str | None: ...
+    def schemas(self, session: Any, catalog: Any, failure: Any) -> str | None: ...
+    def tables(self, session: Any, catalog: Any, schema: Any, failure: Any) -> str | None: ...
+    def drop(self, session: Any, catalog: Any, schema: Any, table: Any, failure: Any) -> bool: ...
+    def rename(self, session: Any, catalog: Any, schema: Any, table: Any, newName: Any, failure: Any) -> None: ...  # noqa: N803
 
 
 class FormatHandler(Protocol):
@@ -218,6 +230,13 @@ def delta_provider(session: JavaSession) -> Any:
 def set_handler(session: JavaSession, provider: Any, handler: FormatHandler) -> None:
     """Set the object that reads and writes for the format `delta`."""
     provider.setHandler(_implementing(session, "DeltaProvider", handler, "FormatHandler"))
+
+
+def set_catalog_handler(session: JavaSession, handler: CatalogHandler | None) -> None:
+    """Set the object that answers for catalogs of Unity Catalog; None for none."""
+    name = "CatalogRequests"
+    given = None if handler is None else _implementing(session, name, handler, "CatalogHandler")
+    call_static(session, load(session, name), "setHandler", given)
 
 
 def put_parser(session: JavaSession, handler: StatementHandler) -> None:

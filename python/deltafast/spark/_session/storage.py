@@ -10,16 +10,33 @@ from __future__ import annotations
 import os
 import posixpath
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from urllib.parse import unquote, urlsplit
 
+from deltafast._util.options import text_options
+from deltafast.catalog.unity.client import CATALOG
+from deltafast.catalog.unity.table_name import SCHEME
 from deltafast.exceptions import InvalidArgumentError, TableNotFoundError
 from deltafast.spark._session import credentials
+from deltafast.spark._session.unity_tables import has_catalogs, located, named, named_at, remembered
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["HadoopSettings", "Place", "is_done", "place_of", "settings_of", "transaction_version"]
+    from deltafast import _core
+    from deltafast.catalog.committer import Committer
+    from deltafast.spark._session.unity_tables import NamedTable
+
+__all__ = [
+    "CoreAccess",
+    "HadoopSettings",
+    "Place",
+    "core_access",
+    "is_done",
+    "place_of",
+    "settings_of",
+    "transaction_version",
+]
 
 _S3 = ("s3", "s3a", "s3n")
 _AZURE = ("abfs", "abfss")
@@ -56,12 +73,34 @@ class Place(NamedTuple):
     #: For the core.
     uri: str
     #: The core's storage options.
-    options: dict[str, str]
+    options: dict[str, Any]
 
     @property
     def folder(self) -> Path | None:
         """The folder on this machine, if it is local."""
         return Path(self.hadoop.removeprefix("file:")) if self.hadoop.startswith("file:") else None
+
+
+class CoreAccess(NamedTuple):
+    """How the core reaches a table without a handle."""
+
+    uri: str
+    options: dict[str, str] | None
+    #: Of a table of a catalog that exists.
+    snapshot: _core.Snapshot | None = None
+    committer: Committer | None = None
+
+
+def core_access(place: Place) -> CoreAccess:
+    """Return how the core reaches a table; one of Unity Catalog is opened for it."""
+    if not place.uri.startswith(SCHEME):
+        return CoreAccess(place.uri, place.options or None)
+    from deltafast._handle import handle_of
+    from deltafast.table import DeltaTable
+
+    handle = handle_of(DeltaTable(place.uri, storage_options=place.options))
+    options = text_options(handle.storage_options, handle.given_uri)
+    return CoreAccess(handle.given_uri, options, handle.snapshot, handle.options["committer"])
 
 
 def is_done(place: Place, app_id: str, version: int) -> bool:
@@ -98,6 +137,30 @@ def place_of(
         message = "the path of the table is empty"
         raise InvalidArgumentError(message)
     given = dict(storage_options or {})
+    if text.startswith(SCHEME) and has_catalogs():
+        return _place_of_name(session, text, given)
+    place = _place_of_location(session, text, given)
+    found = named_at(place.hadoop)
+    return place if found is None else place._replace(uri=found.uri, options=_of_catalog(given, found))
+
+
+def _place_of_name(session: HadoopSettings, name: str, given: dict[str, str]) -> Place:
+    """Return the location of a table of Unity Catalog; a new one has none yet."""
+    location = remembered(name) or located(name)
+    if location is not None:
+        return place_of(session, location, given)
+    found = named(name)
+    if found is None:
+        message = f"{name} is a table of no catalog: give enable(spark, catalogs=...) its server"
+        raise InvalidArgumentError(message)
+    return Place(found.uri, found.uri, _of_catalog(given, found))
+
+
+def _of_catalog(given: dict[str, str], table: NamedTable) -> dict[str, Any]:
+    return {**given, CATALOG: table.catalog}
+
+
+def _place_of_location(session: HadoopSettings, text: str, given: dict[str, str]) -> Place:
     asked = str(given.pop("via_hadoop", session.via_hadoop)).lower() == "true" or "hadoop_gateway" in given
     scheme = urlsplit(text).scheme.lower() if ":/" in text else ""
     home = session.home()

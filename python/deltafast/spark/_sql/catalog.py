@@ -11,6 +11,7 @@ from deltafast.exceptions import InvalidArgumentError
 from deltafast.spark._scan.physical_columns import field_of, plain_type, spark_schema
 from deltafast.spark._session.commit_settings import user_metadata
 from deltafast.spark._session.storage import place_of
+from deltafast.spark._session.unity_tables import has_catalogs, located, named
 from deltafast.spark._sql.argument_checks import path_in
 from deltafast.table import DeltaTable
 from deltafast.transaction import CommitProperties
@@ -33,6 +34,7 @@ __all__ = [
     "handle",
     "has_own_format",
     "is_temporary",
+    "name_in_catalog",
     "new_entry",
     "others_provider",
     "place_of_name",
@@ -101,8 +103,27 @@ def place_of_name(session: Session, name: str) -> str | None:
     inside = path_in(name)
     if inside is not None:
         return inside
+    if (whole := name_in_catalog(session, name)) is not None:
+        return located(whole)
     facts = facts_of_name(session, name)
     return facts.get("Location") if facts.get("Provider", "").lower() == "delta" else None
+
+
+def name_in_catalog(session: Session, name: str) -> str | None:
+    """Return the whole name of a table of Unity Catalog, in SQL syntax; None for a name of the session's catalog.
+
+    Args:
+        session: The session.
+        name: The name, which may leave out the current catalog and the current schema.
+    """
+    if not has_catalogs():
+        return None
+    if named(name) is not None:
+        return name
+    current = session.spark.catalog.currentCatalog()
+    parts = [current] if name.count(".") else [current, session.spark.catalog.currentDatabase()]
+    whole = ".".join([*parts, name.strip()])
+    return whole if named(whole) is not None else None
 
 
 def place_of_view(session: Session, name: str) -> str | None:

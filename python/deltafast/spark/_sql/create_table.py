@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltafast._util.write_modes import CREATE_MODES, as_select
+from deltafast.catalog.unity.table_name import SCHEME
 from deltafast.exceptions import InvalidArgumentError, TableNotFoundError
 from deltafast.schema import Schema
 from deltafast.spark._scan.physical_columns import check_names
@@ -14,12 +15,13 @@ from deltafast.spark._sql.argument_checks import path_in
 from deltafast.spark._sql.catalog import (
     commit_of,
     default_place,
+    name_in_catalog,
     new_entry,
     others_provider,
     place_of_name,
     takes_tables,
 )
-from deltafast.spark._write.writer import defaults, write_as_select
+from deltafast.spark._write.writer import defaults, write, write_as_select
 from deltafast.table import DeltaTable
 
 if TYPE_CHECKING:
@@ -88,6 +90,12 @@ def where(session: Session, name: str | None, location: str | None) -> Where:
             "location, and a name by deltafast.spark.register_view"
         )
         raise InvalidArgumentError(message)
+    whole = name_in_catalog(session, name)
+    if whole is not None:
+        if location is not None:
+            message = f"{whole} is a table of Unity Catalog, which chooses the location; register one that exists"
+            raise InvalidArgumentError(message)
+        return Where(f"{SCHEME}{whole}", None, is_managed=False)
     there = place_of_name(session, name)
     provider = None if there is not None else others_provider(session, name)
     if provider is not None:
@@ -130,6 +138,8 @@ def create(session: Session, table: NewTable, rows: Any = None) -> Place:
             pass
         elif rows is None:
             _create(session, place, table)
+        elif place.uri.startswith(SCHEME):
+            _create_with_rows(session, place, table, rows)
         else:
             write_as_select(
                 rows,
@@ -141,6 +151,19 @@ def create(session: Session, table: NewTable, rows: Any = None) -> Place:
                 configuration=table.properties,
             )
     return place
+
+
+def _create_with_rows(session: Session, place: Place, table: NewTable, rows: Any) -> None:
+    """Create a table of Unity Catalog, which has its name when it is empty, and append the rows.
+
+    Raises:
+        InvalidArgumentError: A table that exists would be replaced.
+    """
+    if table.mode in ("replace", "create_or_replace"):
+        message = f"{table.path} is not replaced by a query: its catalog has no such change; INSERT OVERWRITE does that"
+        raise InvalidArgumentError(message)
+    _create(session, place, table._replace(fields=rows.schema.jsonValue()["fields"]))
+    write(rows, table.path, "append")
 
 
 def _create(session: Session, place: Place, table: NewTable) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from deltafast import _core
 from deltafast._sql.run_maintenance import commits
+from deltafast.spark._session.storage import core_access
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -41,7 +42,8 @@ def history_of(session: Session, place: Place, table: DeltaTable, limit: int | N
     of the writer. No commit is older than the one before.
     """
     history = table.history(limit)
-    log, _ = _core.Files.open(place.uri, place.options or None).list("_delta_log")
+    access = core_access(place)
+    log, _ = _core.Files.open(access.uri, access.options).list("_delta_log")
     names = ((_COMMIT.fullmatch(path.rpartition("/")[2]), time) for path, _, time in log)
     times = {int(match[1]): time for match, time in names if match}
     newest: int | None = None

@@ -14,6 +14,7 @@ from deltafast._expr.render import to_spark_sql
 from deltafast.spark._scan.physical_columns import plain_type
 from deltafast.spark._scan.row_positions import Rows
 from deltafast.spark._session.session import ANSI
+from deltafast.spark._session.storage import core_access
 from deltafast.spark._write.physical_schema import cast_or_filled, physical
 from deltafast.spark._write.staging_folder import write_folder
 from deltafast.table import DeltaTable
@@ -80,5 +81,6 @@ def _ended(session: Session, place: Place, version: int, replaced: BoundTree, co
 
 def _has_files(place: Place, folder: str) -> bool:
     """Return whether any files were written; Spark cannot read a folder that does not exist."""
-    files, folders = _core.Files.open(place.uri, place.options or None).list(folder)
+    access = core_access(place)
+    files, folders = _core.Files.open(access.uri, access.options).list(folder)
     return bool(files or folders)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 from deltafast._util.writer_properties import WriterProperties, writer_options
 from deltafast.spark._session.executor_package import shipped
 from deltafast.spark._session.session import quiet
+from deltafast.spark._session.storage import core_access
 from deltafast.spark._write.staging_folder import one_line_row_errors
 
 if TYPE_CHECKING:
@@ -83,7 +84,8 @@ def write_direct(
     }
     steps = {identity["column"]: identity["step"] for identity in target["identities"]}
     settings = {"spark.sql.execution.arrow.maxRecordsPerBatch": _ROWS}
-    write = shipped(_writer(place.uri, schema, options, dict(place.options), steps))
+    access = core_access(place)
+    write = shipped(_writer(access.uri, schema, options, access.options or {}, steps))
     with session.set(settings), one_line_row_errors(), quiet():
         found = rows.mapInArrow(write, "written string").collect()
     return [json.loads(row.written) for row in found]

@@ -30,7 +30,7 @@ from deltafast.spark._scan.physical_columns import (
 )
 from deltafast.spark._session.commit_settings import CommitSettings
 from deltafast.spark._session.session import Session, frame_alias
-from deltafast.spark._session.storage import place_of, transaction_version
+from deltafast.spark._session.storage import core_access, place_of, transaction_version
 from deltafast.spark._write.change_files import write_change_data
 from deltafast.spark._write.core_writer import only_core_writes, write_direct
 from deltafast.spark._write.option_names import with_option_names
@@ -271,13 +271,16 @@ def write_as_select(
 
 def _planned(session: Session, frame: Any, place: Place, settings: WriteOptions) -> _core.TableWrite | None:
     """Return the core's plan of the write; None if there is nothing to write."""
+    access = core_access(place)
     plan = _core.TableWrite.plan(
-        place.uri,
+        access.uri,
         settings,
         actions=[],
         schema=json.dumps(_schema(frame)),
-        storage_options=place.options or None,
+        snapshot=access.snapshot,
+        storage_options=access.options,
         open_options=core_open_options(session.zone, None, allow_external_paths=False),
+        committer=access.committer,
     )
     if plan is not None:
         if _mapping_of(plan.target) == "none":

@@ -1,6 +1,8 @@
 package io.deltafast.spark;
 
 import java.lang.reflect.Method;
+import java.time.Instant;
+import java.time.temporal.ChronoUnit;
 import org.apache.hadoop.fs.Path;
 import org.apache.spark.sql.catalyst.TableIdentifier;
 import org.apache.spark.sql.catalyst.catalog.CatalogStorageFormat$;
@@ -32,17 +34,26 @@ public final class CatalogTables {
 
   /** The entry of a table that no catalog holds. */
   public static Table ofPath(Identifier name) {
+    return entry(
+        new TableIdentifier(name.name(), Option.apply(PROVIDER), Option.apply(CATALOG)),
+        name.name());
+  }
+
+  /** The entry of a table of another catalog than the session's. */
+  public static Table ofCatalog(String catalog, Identifier name, String location) {
+    String schema = String.join(".", name.namespace());
+    return entry(
+        new TableIdentifier(name.name(), Option.apply(schema), Option.apply(catalog)), location);
+  }
+
+  private static Table entry(TableIdentifier name, String location) {
     Object storage =
         SparkInternals.copyWith(
             CatalogStorageFormat$.MODULE$.empty(),
             new String[] {"locationUri"},
-            new Object[] {Option.apply(new Path(name.name()).toUri())});
+            new Object[] {Option.apply(new Path(location).toUri())});
     Object[] required = {
-      new TableIdentifier(name.name(), Option.apply(PROVIDER), Option.apply(CATALOG)),
-      CatalogTableType.EXTERNAL(),
-      storage,
-      new StructType(),
-      Option.apply(PROVIDER)
+      name, CatalogTableType.EXTERNAL(), storage, new StructType(), Option.apply(PROVIDER)
     };
     return new V1Table(created(required));
   }
@@ -68,6 +79,12 @@ public final class CatalogTables {
     }
   }
 
+  /** The entry of a Delta table at a timestamp, microseconds since 1970 in UTC; else null. */
+  public static Table atTimestamp(Table table, long timestamp) {
+    Instant instant = Instant.EPOCH.plus(timestamp, ChronoUnit.MICROS);
+    return withOption(table, "timestampAsOf", instant.toString());
+  }
+
   /**
    * The entry of a Delta table with an option for its reader, and with a name of its own, by which
    * Spark caches the relation; null for a table of another format.
@@ -87,7 +104,10 @@ public final class CatalogTables {
             new Object[] {SparkInternals.withOption(entry.storage().properties(), option, value)});
     TableIdentifier old = entry.identifier();
     Object name =
-        new TableIdentifier(old.table() + "@" + value, old.database(), Option.apply(CATALOG));
+        new TableIdentifier(
+            old.table() + "@" + value,
+            old.database(),
+            old.catalog().isDefined() ? old.catalog() : Option.apply(CATALOG));
     return new V1Table(
         (CatalogTable)
             SparkInternals.copyWith(

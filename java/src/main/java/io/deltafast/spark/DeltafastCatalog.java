@@ -1,7 +1,5 @@
 package io.deltafast.spark;
 
-import java.time.Instant;
-import java.time.temporal.ChronoUnit;
 import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
 import org.apache.spark.sql.connector.catalog.DelegatingCatalogExtension;
 import org.apache.spark.sql.connector.catalog.Identifier;
@@ -16,20 +14,18 @@ import org.apache.spark.sql.connector.catalog.Table;
 public final class DeltafastCatalog extends DelegatingCatalogExtension {
   @Override
   public Table loadTable(Identifier name, String version) throws NoSuchTableException {
-    Table found = at(name, "versionAsOf", version);
+    Table found = CatalogTables.withOption(entry(name), "versionAsOf", version);
     return found == null ? super.loadTable(name, version) : found;
   }
 
   /** The timestamp is in microseconds since 1970 in UTC. */
   @Override
   public Table loadTable(Identifier name, long timestamp) throws NoSuchTableException {
-    Instant instant = Instant.EPOCH.plus(timestamp, ChronoUnit.MICROS);
-    Table found = at(name, "timestampAsOf", instant.toString());
+    Table found = CatalogTables.atTimestamp(entry(name), timestamp);
     return found == null ? super.loadTable(name, timestamp) : found;
   }
 
-  private Table at(Identifier name, String option, String value) throws NoSuchTableException {
-    Table table = CatalogTables.isPath(name) ? CatalogTables.ofPath(name) : loadTable(name);
-    return CatalogTables.withOption(table, option, value);
+  private Table entry(Identifier name) throws NoSuchTableException {
+    return CatalogTables.isPath(name) ? CatalogTables.ofPath(name) : loadTable(name);
   }
 }

@@ -1,4 +1,4 @@
-"""Requests to a Unity Catalog server: authorization, repetition, and errors in one line."""
+"""Requests to the server of a catalog: authorization, repetition, and errors in one line."""
 
 from __future__ import annotations
 
@@ -75,18 +75,21 @@ class RestClient:
     """A client of one server, for all threads.
 
     Args:
-        url: The workspace or server, such as `https://host`, or the URL of its API.
+        server: The server, such as `https://host`.
+        root: The path of its API.
         auth: A token, a function that returns one, a client of OAuth, or None for a server without authorization.
+        user: What needs the client, for the error if urllib3 is missing.
     """
 
-    def __init__(self, url: str, auth: str | Callable[[], str] | OAuthClient | None) -> None:
+    def __init__(self, server: str, root: str, auth: str | Callable[[], str] | OAuthClient | None, user: str) -> None:
         try:
             import urllib3
         except ModuleNotFoundError as error:
-            raise_named(error, "Unity Catalog")
+            raise_named(error, user)
             raise
 
-        self.server = url.rstrip("/").removesuffix(_API)
+        self.server = server
+        self._root, self._user = root, user
         self._auth = auth
         self._pool = urllib3.PoolManager(maxsize=16, retries=False, timeout=urllib3.Timeout(_TIMEOUT))
         self._lock = threading.Lock()
@@ -94,7 +97,7 @@ class RestClient:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """The pickle holds the token, if one was given."""
-        return RestClient, (self.server, self._auth)
+        return RestClient, (self.server, self._root, self._auth, self._user)
 
     def call(
         self,
@@ -117,10 +120,30 @@ class RestClient:
         Raises:
             CatalogError: The server refused the request, or did not answer.
         """
+        answer = self.answer(method, path, query, body, repeats=repeats)
+        return json.loads(answer.data) if answer.data else None
+
+    def answer(
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, str | int] | None = None,
+        body: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str] | None = None,
+        *,
+        repeats: bool = True,
+        is_streamed: bool = False,
+    ) -> Any:
+        """Return an answer of urllib3 that is no error; the arguments and errors are those of `call`.
+
+        Args:
+            headers: Further headers.
+            is_streamed: Whether the body is left for the caller to read.
+        """
         wait, renewed = _WAIT, False
         for left in range(_REPEATS, -1, -1):
             try:
-                answer = self._send(method, path, query, body)
+                answer = self._send(method, path, query, body, headers or {}, is_streamed)
             except OSError as error:
                 if not left or not repeats:
                     message = f"the catalog {self.server} does not answer {method} {path}: {error}"
@@ -129,7 +152,7 @@ class RestClient:
                 wait *= 2
                 continue
             if answer.status < HTTPStatus.MULTIPLE_CHOICES:
-                return json.loads(answer.data) if answer.data else None
+                return answer
             error = self._error(method, path, answer)
             if answer.status == HTTPStatus.UNAUTHORIZED and not renewed and not isinstance(self._auth, str | None):
                 renewed = True
@@ -143,20 +166,38 @@ class RestClient:
         message = f"the catalog {self.server} does not answer {method} {path}"
         raise CatalogError(message)
 
-    def pages(self, path: str, query: Mapping[str, str | int], key: str) -> list[dict[str, Any]]:
-        """Return the entries of all pages of a listing."""
+    def pages(
+        self, path: str, query: Mapping[str, str | int], key: str, tokens: tuple[str, str]
+    ) -> list[dict[str, Any]]:
+        """Return the entries of all pages of a listing.
+
+        Args:
+            path: The path below the API.
+            query: Parameters.
+            key: The member of a page that has its entries.
+            tokens: The parameter that asks for a page, and the member of a page that names the next one.
+        """
         found: list[dict[str, Any]] = []
         token: str | None = None
+        asked, given = tokens
         while True:
-            page = self.call("GET", path, {**query, **({"page_token": token} if token else {})})
+            page: dict[str, Any] = self.call("GET", path, {**query, **({asked: token} if token else {})}) or {}
             found += page.get(key) or []
-            token = page.get("next_page_token")
+            token = page.get(given)
             if not token:
                 return found
 
-    def _send(self, method: str, path: str, query: Mapping[str, Any] | None, body: Mapping[str, Any] | None) -> Any:
-        url = f"{self.server}{_API}/{path}" + (f"?{urlencode(query)}" if query else "")
-        headers = {"Accept": "application/json"}
+    def _send(
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, Any] | None,
+        body: Mapping[str, Any] | None,
+        more_headers: Mapping[str, str],
+        is_streamed: bool,
+    ) -> Any:
+        url = f"{self.server}{self._root}/{path}" + (f"?{urlencode(query)}" if query else "")
+        headers = {"Accept": "application/json", **more_headers}
         token = self._bearer()
         if token:
             headers["Authorization"] = f"Bearer {token}"
@@ -164,9 +205,11 @@ class RestClient:
         if body is not None:
             headers["Content-Type"] = "application/json"
             data = json.dumps(body).encode()
-        return self._request(method, url, data, headers)
+        return self._request(method, url, data, headers, is_streamed=is_streamed)
 
-    def _request(self, method: str, url: str, data: bytes | str | None, headers: Mapping[str, str]) -> Any:
+    def _request(
+        self, method: str, url: str, data: bytes | str | None, headers: Mapping[str, str], *, is_streamed: bool = False
+    ) -> Any:
         """Send a request.
 
         Raises:
@@ -175,7 +218,9 @@ class RestClient:
         import urllib3
 
         try:
-            return self._pool.request(method, url, body=data, headers=headers, redirect=False)
+            return self._pool.request(
+                method, url, body=data, headers=headers, redirect=False, preload_content=not is_streamed
+            )
         except urllib3.exceptions.HTTPError as error:
             # The message of a pool has its address and path, but no headers.
             raise OSError(type(error).__name__) from None
@@ -213,15 +258,14 @@ class RestClient:
         try:
             found = json.loads(answer.data)
             said = found.get("error", found)
-            kind, text = str(said.get("type") or said.get("error_code") or ""), str(said.get("message") or "")
+            names = ("type", "error_code", "errorCode")
+            kind = next((str(said[name]) for name in names if said.get(name)), "")
+            text = str(said.get("message") or "")
         except (ValueError, AttributeError):
             kind, text = "", ""
         what = " ".join(filter(None, (kind, text.partition("\n")[0][:300])))
         message = f"the catalog {self.server} answers {method} {path} with status {answer.status}"
         return CatalogError(f"{message}: {what}" if what else message, status=answer.status, kind=kind)
-
-
-_API = "/api/2.1/unity-catalog"
 
 
 def _retry_after(given: str | None, usual: float) -> float:

@@ -1,0 +1,100 @@
+"""`SharedHandle`: the handle of a table of Delta Sharing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from deltafast import _core
+from deltafast._handle import TableHandle, TableLocation
+from deltafast._util.open_options import core_open_options
+from deltafast.catalog.sharing.share_name import share_name
+from deltafast.catalog.sharing.shared_table import SharedTable
+from deltafast.exceptions import InvalidArgumentError
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Mapping
+
+    from deltafast._handle import DeltaTableConfig
+    from deltafast.catalog.sharing.share_name import ShareName
+    from deltafast.catalog.sharing.shared_table import SharedSnapshot
+
+__all__ = ["SharedHandle"]
+
+#: Options of `DeltaTable` that a share has no use for.
+_OTHER = ("log_tail", "max_table_version", "committer", "store", "catalog", "allow_external_paths")
+
+
+class SharedHandle(TableHandle):
+    """A pointer at one version of a shared table; the server is asked for each other version.
+
+    Args:
+        table_uri: `profile#share.schema.table`.
+        storage_options: None: the server gives signed URLs.
+        version: As for `TableHandle`.
+        timestamp_ms: As for `TableHandle`.
+        config: As for `TableHandle`.
+        options: As for `TableHandle`; only `time_zone` has an effect.
+
+    Raises:
+        InvalidArgumentError: The profile cannot be used, or an option has no meaning for a shared table.
+    """
+
+    def __init__(
+        self,
+        table_uri: str | os.PathLike[str],
+        storage_options: Mapping[str, str] | None,
+        version: int | None,
+        timestamp_ms: int | None,
+        config: DeltaTableConfig,
+        options: Mapping[str, Any],
+    ) -> None:
+        given = [name for name in _OTHER if options.get(name)] + ["storage_options"] * bool(storage_options)
+        if given:
+            message = f"{given[0]} has no meaning for a table of Delta Sharing"
+            raise InvalidArgumentError(message)
+        self._table = SharedTable(_name(table_uri))
+        super().__init__(table_uri, None, version, timestamp_ms, config, options)
+
+    def _located(
+        self, name: str, storage_options: Mapping[str, Any] | None, options: Mapping[str, Any]
+    ) -> TableLocation:
+        del name, options
+        return TableLocation(self._table.location, storage_options, None)
+
+    def _open(self, version: int | None, timestamp_ms: int | None) -> _core.Snapshot:
+        return self._snapshot(self._table.snapshot(version, timestamp_ms))
+
+    def update(self) -> None:
+        """Point at the newest version."""
+        with self.lock:
+            if self._table.newest_version() != self.snapshot.version:
+                self.snapshot = self._open(None, None)
+
+    def load(self, version: int | None, timestamp_ms: int | None = None) -> None:
+        """Point at another version, or at the one that was current at a timestamp."""
+        with self.lock:
+            self.snapshot = self._open(version, timestamp_ms)
+
+    def with_changes(
+        self, start: int | None, end: int | None, start_ms: int | None, end_ms: int | None
+    ) -> _core.Snapshot:
+        """Return a snapshot whose log has the changes of a range."""
+        found = self._table.changes(start, end, start_ms, end_ms)
+        return self.snapshot if found is None else self._snapshot(found)
+
+    def _snapshot(self, found: SharedSnapshot) -> _core.Snapshot:
+        return _core.Snapshot.open(
+            self._table.location,
+            version=found.version,
+            store=found.store,
+            options=core_open_options(self.options["time_zone"], None, False),
+        )
+
+
+def _name(table_uri: object) -> ShareName:
+    name = share_name(table_uri)
+    if name is None:
+        message = f"a table of Delta Sharing is named profile#share.schema.table, not {table_uri}"
+        raise InvalidArgumentError(message)
+    return name

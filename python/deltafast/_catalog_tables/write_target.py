@@ -1,0 +1,94 @@
+"""`CatalogTarget`: what a write to a table of a catalog needs, and what follows it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from deltafast._catalog_tables.table_handle import table_handle
+from deltafast._handle import DeltaTableConfig
+from deltafast._util.locations import address
+from deltafast.catalog.glue.glue_name import SCHEME as GLUE
+from deltafast.exceptions import TableNotFoundError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from deltafast._handle import TableHandle
+    from deltafast.catalog.committer import Committer
+    from deltafast.catalog.unity.client import UnityCatalog
+
+__all__ = ["CatalogTarget", "catalog_target"]
+
+
+class UnnamedTable(Protocol):
+    """A table that is created in a catalog and has no name yet."""
+
+    def finish(self) -> None:
+        """Give the table its name, or check that it has it, after its first version was written."""
+        ...
+
+
+class CatalogTarget(NamedTuple):
+    """A table of a catalog that a command writes to: one that exists, or a new one."""
+
+    uri: str
+    #: None for a new table.
+    handle: TableHandle | None
+    #: With the provider of its credentials.
+    storage_options: Mapping[str, Any] | None
+    committer: Committer | None
+    #: The properties that the server requires of a new table.
+    properties: Mapping[str, str]
+    new_table: UnnamedTable | None
+
+    def finish(self) -> None:
+        """See that a new table has its name, after its first version was written.
+
+        Raises:
+            CatalogError: The server refused it: there is no table of this name.
+        """
+        if self.new_table is not None:
+            self.new_table.finish()
+
+
+def catalog_target(
+    name: str, storage_options: Mapping[str, Any] | None, time_zone: str, catalog: UnityCatalog | None
+) -> CatalogTarget:
+    """Return a table of a catalog at its newest version, or else a new one.
+
+    Raises:
+        TableNotFoundError: There is no such table, and it cannot be created: the catalog or the schema is missing.
+        CatalogError: The server refused a request.
+    """
+    options: dict[str, Any] = {"time_zone": time_zone, "allow_external_paths": False, "catalog": catalog}
+    options |= dict.fromkeys(("log_tail", "max_table_version", "committer", "store"))
+    config = DeltaTableConfig(without_files=False, log_buffer_size=8)
+    try:
+        handle = table_handle(name, storage_options, None, None, config, options)
+    except TableNotFoundError as missing:
+        if name.startswith(GLUE):
+            return _new_in_glue(name, storage_options)
+        return _new_in_unity(name, storage_options, catalog, missing)
+    return CatalogTarget(handle.given_uri, handle, handle.storage_options, handle.options["committer"], {}, None)
+
+
+def _new_in_unity(
+    name: str, storage_options: Mapping[str, Any] | None, catalog: UnityCatalog | None, missing: TableNotFoundError
+) -> CatalogTarget:
+    from deltafast.catalog.rest_client import CatalogError
+    from deltafast.catalog.unity.resolve import stage
+
+    try:
+        staged, given = stage(name, storage_options, catalog)
+    except CatalogError as error:
+        if not error.is_not_found:
+            raise
+        raise missing from None
+    return CatalogTarget(address(staged.location), None, given, staged, staged.properties, staged)
+
+
+def _new_in_glue(name: str, storage_options: Mapping[str, Any] | None) -> CatalogTarget:
+    from deltafast._catalog_tables.glue_handle import NewGlueTable
+
+    new = NewGlueTable(name, storage_options)
+    return CatalogTarget(new.location, None, new.storage_options, None, {}, new)

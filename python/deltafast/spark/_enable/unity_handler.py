@@ -1,0 +1,102 @@
+"""What Java's `UnityCatalog` asks of the servers of Unity Catalog."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from deltafast.catalog.rest_client import CatalogError
+from deltafast.catalog.unity.table_name import TableName
+from deltafast.exceptions import TableNotFoundError
+from deltafast.spark._session.java_calls import set_catalog_handler
+from deltafast.spark._session.unity_tables import catalog_of, forget_catalogs, located, put_catalogs
+from deltafast.spark.exceptions import during
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from deltafast.catalog.unity.client import UnityCatalog
+    from deltafast.spark._session.session import Session
+
+__all__ = ["UnityHandler"]
+
+#: The class in the jar.
+_CATALOG: Final = "io.deltafast.spark.UnityCatalog"
+
+
+class UnityHandler:
+    """Answers Java; `CatalogHandler.java` documents the methods.
+
+    Args:
+        session: The session that is enabled; others of the same driver share the catalogs.
+        fail: Keeps an exception that Java raises again.
+    """
+
+    def __init__(self, session: Session, fail: Callable[[BaseException, Any], None]) -> None:
+        self._session, self._fail = session, fail
+
+    def put(self, catalogs: Mapping[str, UnityCatalog]) -> None:
+        """Give the session the catalogs of servers."""
+        put_catalogs(catalogs)
+        set_catalog_handler(self._session, self)
+        for name in catalogs:
+            self._session.spark.conf.set(f"spark.sql.catalog.{name}", _CATALOG)
+
+    def end(self) -> None:
+        """Stop answering requests."""
+        set_catalog_handler(self._session, None)
+        forget_catalogs()
+
+    def location(self, session: Any, catalog: Any, schema: Any, table: Any, failure: Any) -> str | None:
+        """Return the location of a table; None if there is none, or if `failure` was set."""
+        del session
+        return self._answer(lambda: located(_spelled(catalog, schema, table)), failure)
+
+    def schemas(self, session: Any, catalog: Any, failure: Any) -> str | None:
+        """Return the names of the schemas, one on each line; None if `failure` was set."""
+        del session
+        return self._answer(lambda: "\n".join(catalog_of(catalog).schemas(catalog)), failure)
+
+    def tables(self, session: Any, catalog: Any, schema: Any, failure: Any) -> str | None:
+        """Return the names of the tables of a schema, one on each line; None if there is none."""
+        del session
+
+        def names() -> str | None:
+            try:
+                return "\n".join(catalog_of(catalog).tables(catalog, schema))
+            except CatalogError as error:
+                if not error.is_not_found:
+                    raise
+                return None
+
+        return self._answer(names, failure)
+
+    def drop(self, session: Any, catalog: Any, schema: Any, table: Any, failure: Any) -> bool:
+        """Drop a table; False if there is none, or if `failure` was set."""
+        del session
+
+        def drop() -> bool:
+            try:
+                catalog_of(catalog).drop(_spelled(catalog, schema, table))
+            except TableNotFoundError:
+                return False
+            return True
+
+        return bool(self._answer(drop, failure))
+
+    def rename(self, session: Any, catalog: Any, schema: Any, table: Any, newName: Any, failure: Any) -> None:  # noqa: N803
+        """Rename a table, unless `failure` is set."""
+        del session
+        self._answer(lambda: catalog_of(catalog).rename(_spelled(catalog, schema, table), newName), failure)
+
+    def _answer(self, work: Callable[[], Any], failure: Any) -> Any:
+        try:
+            with during("relation"):
+                return work()
+        except BaseException as error:  # noqa: BLE001 - Java raises it again
+            self._fail(error, failure)
+            return None
+
+
+def _spelled(catalog: str, schema: str, table: str) -> str:
+    """Return a name in SQL syntax."""
+    return TableName(catalog, schema, table).sql

@@ -1,0 +1,127 @@
+"""Tables of Unity Catalog by their names in Spark: SQL, frames, Delta's Python API."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from pyspark.errors import AnalysisException
+
+import deltafast.spark
+from deltafast import DeltaTable, write_deltalake
+from deltafast.catalog import UnityCatalog
+from deltafast.exceptions import InvalidArgumentError
+from spark.child_session import ALL
+from spark.helpers import ids
+from unity import UnityServer
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.timeout(300),
+    pytest.mark.child_session("enabled", releases=ALL),
+]
+NAME = "main.sales.orders"
+
+
+@pytest.fixture
+def server(spark, tmp_path):
+    """A server whose catalog `main` the session has."""
+    with UnityServer().running() as running:
+        running.warehouse = tmp_path.as_uri()
+        deltafast.spark.enable(spark, catalogs={"main": UnityCatalog(running.url, running.token)})
+        yield running
+        deltafast.spark.enable(spark)
+        assert running.violations == []
+
+
+@pytest.fixture
+def catalog(server):
+    return UnityCatalog(server.url, server.token)
+
+
+def opened(catalog, name=NAME):
+    return DeltaTable(f"uc://{name}", catalog=catalog)
+
+
+def test_the_life_of_a_managed_table(spark, server, catalog):
+    spark.sql(
+        f"CREATE TABLE {NAME} (id BIGINT, state STRING) USING delta TBLPROPERTIES ('delta.enableChangeDataFeed'='true')"
+    )
+    (state,) = server.tables.values()
+    assert state["kind"] == "MANAGED"
+    spark.sql(f"INSERT INTO {NAME} VALUES (1, 'new'), (2, 'new'), (3, 'new')")
+    spark.range(4, 6).selectExpr("id", "'new' state").write.format("delta").mode("append").saveAsTable(NAME)
+    spark.sql(f"UPDATE {NAME} SET state = 'paid' WHERE id = 1")
+    spark.sql(
+        f"MERGE INTO {NAME} t USING (SELECT 2L id, 'sent' state UNION ALL SELECT 6L, 'new') s ON t.id = s.id "
+        "WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
+    )
+    spark.sql(f"DELETE FROM {NAME} WHERE id = 3")
+    spark.sql(f"OPTIMIZE {NAME}")
+    assert ids(spark.sql(f"SELECT * FROM {NAME}")) == ids(spark.table(NAME)) == [1, 2, 4, 5, 6]
+    assert {row.state for row in spark.table(NAME).where("id < 3").collect()} == {"paid", "sent"}
+    table = opened(catalog)
+    assert table.version() == state["latest"] >= 6
+    assert sorted(table.to_pyarrow_table()["id"].to_pylist()) == [1, 2, 4, 5, 6]
+    assert ids(spark.sql(f"SELECT * FROM {NAME} VERSION AS OF 1")) == [1, 2, 3]
+    changes = spark.sql(f"SELECT * FROM table_changes('{NAME}', 1)")
+    assert changes.where("_change_type = 'delete'").count() == 1
+    newest = spark.sql(f"DESCRIBE HISTORY {NAME}").first()
+    assert (newest.version, newest.operation) == (table.version(), "OPTIMIZE")
+
+
+def test_external_tables_and_deltas_api(spark, server, catalog, tmp_path):
+    from delta.tables import DeltaTable as Table
+
+    write_deltalake(tmp_path / "t", {"id": [1, 2]})
+    catalog.register(NAME, DeltaTable(tmp_path / "t"))
+    table = Table.forName(spark, NAME)
+    table.delete("id = 1")
+    rows = spark.createDataFrame([(2,), (3,)], "id bigint")
+    table.alias("t").merge(rows.alias("s"), "t.id = s.id").whenNotMatchedInsertAll().execute()
+    spark.range(4, 5).writeTo(NAME).append()
+    assert ids(table.toDF()) == ids(spark.read.table(NAME)) == [2, 3, 4]
+    assert DeltaTable(tmp_path / "t").version() == 3
+    assert spark.sql(f"DESCRIBE DETAIL {NAME}").first().format == "delta"
+    stream = spark.readStream.table(NAME).writeStream.format("memory").queryName("orders")
+    stream.option("checkpointLocation", str(tmp_path / "c")).trigger(availableNow=True).start().awaitTermination()
+    assert ids(spark.table("orders")) == [2, 3, 4]
+
+
+def test_names_are_listed_renamed_and_dropped(spark, server, catalog, tmp_path):
+    for name in ("a", "b"):
+        write_deltalake(tmp_path / name, {"id": [1]})
+        catalog.register(f"main.sales.{name}", DeltaTable(tmp_path / name))
+    assert [row.namespace for row in spark.sql("SHOW SCHEMAS IN main").collect()] == ["sales"]
+    assert [row.tableName for row in spark.sql("SHOW TABLES IN main.sales").collect()] == ["a", "b"]
+    assert spark.catalog.tableExists("main.sales.a")
+    assert not spark.catalog.tableExists("main.sales.c")
+    spark.sql("ALTER TABLE main.sales.a RENAME TO sales.z")
+    spark.sql("DROP TABLE main.sales.b")
+    assert catalog.tables("main", "sales") == ["z"]
+    assert ids(spark.table("main.sales.z")) == [1]
+    spark.sql("USE main.sales")
+    try:
+        assert ids(spark.sql("SELECT * FROM z")) == [1]
+        spark.sql("DELETE FROM z")
+        assert spark.table("main.sales.z").count() == 0
+    finally:
+        spark.sql("USE spark_catalog.default")
+
+
+def test_what_is_wrong_names_it(spark, server):
+    with pytest.raises(AnalysisException, match="TABLE_OR_VIEW_NOT_FOUND"):
+        spark.table("main.sales.missing")
+    with pytest.raises(InvalidArgumentError, match="Unity Catalog, which chooses the location"):
+        spark.sql("CREATE TABLE main.sales.x (id INT) USING delta LOCATION '/tmp/x'")
+    spark.sql("CREATE TABLE main.sales.made USING delta AS SELECT 1 id")
+    assert ids(spark.table("main.sales.made")) == [1]
+    with pytest.raises(InvalidArgumentError, match="is not replaced by a query"):
+        spark.sql("CREATE OR REPLACE TABLE main.sales.made USING delta AS SELECT 2 id")
+    answer = {"error": {"message": "not yours", "type": "PermissionDeniedException", "code": 403}}
+    from servers import Answer
+
+    server.disturb = lambda _: Answer(403, {}, json.dumps(answer).encode())
+    with pytest.raises(Exception, match="PermissionDeniedException not yours"):
+        spark.table(NAME)
+    server.disturb = None
