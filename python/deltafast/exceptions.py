@@ -9,7 +9,6 @@ column); pickling preserves them, also through process pools and Spark executors
 from __future__ import annotations
 
 import errno
-import inspect
 import warnings
 from typing import Any
 
@@ -227,6 +226,8 @@ class DeltaWarning(UserWarning):
 
 def warn(message: str, category: type[Warning] = DeltaWarning) -> None:
     """Emit a warning at the first stack frame outside of this package."""
+    import inspect  # takes as long as the rest of this package
+
     level, frame = 1, inspect.currentframe()
     while frame is not None and str(frame.f_globals.get("__name__")).partition(".")[0] == __package__:
         level, frame = level + 1, frame.f_back
