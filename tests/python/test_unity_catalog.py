@@ -375,6 +375,26 @@ class TestCredentials:
         assert ids(DeltaTable(NAME, storage_options=options(store), catalog=catalog)) == list(range(number + 1))
         assert store.refused == []
 
+    def test_requests_of_an_open_and_a_commit(self, store, running):
+        """Of a managed table in S3, to the catalog and to the store."""
+        running.warehouse = "s3://bucket/counted"
+        catalog = UnityCatalog(running.url, running.token)
+        write_deltalake(NAME, {"id": [0]}, storage_options=options(store), catalog=catalog)
+
+        def counted():
+            counts = len(running.requests), len(store.requests)
+            running.forget()
+            store.forget()
+            return counts
+
+        counted()
+        table = DeltaTable(NAME, storage_options=options(store), catalog=UnityCatalog(running.url, running.token))
+        # Configuration, table, credentials; hint, listing, checksum and commit.
+        assert counted() == (3, 4)
+        write_deltalake(table, {"id": [1]}, mode="append")
+        # Update, load, publication; rows, the staged commit written and read, its publication, checksums.
+        assert counted() == (3, 6)
+
     def test_a_reader_gets_credentials_to_read(self, store, running):
         place = "s3://bucket/reader"
         write_deltalake(place, {"id": [0]}, storage_options=options(store), credential_provider=lambda: store.issue(60))
