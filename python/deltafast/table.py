@@ -762,6 +762,7 @@ class DeltaTable(HandleOwner):
         """
         from deltafast._ops.change_stream import stream_changes
 
+        self._handle.require_log("stream_changes")
         return stream_changes(
             self._handle,
             cursor,

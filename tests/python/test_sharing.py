@@ -391,6 +391,14 @@ def test_shared_tables_are_read_only(shared):
             change()
 
 
+def test_a_share_has_no_log(shared):
+    table = DeltaTable(shared)
+    with pytest.raises(InvalidArgumentError, match="stream_changes follows the log of a table"):
+        table.stream_changes()
+    assert table.history() == []
+    assert "retail.sales.orders" in table._repr_html_()
+
+
 @pytest.mark.parametrize("options", [{"storage_options": {"a": "b"}}, {"store": object()}, {"max_table_version": 3}])
 def test_options_without_meaning_are_refused(shared, options):
     with pytest.raises(

@@ -83,6 +83,15 @@ class SharedHandle(TableHandle):
         found = self._table.changes(start, end, start_ms, end_ms)
         return self.snapshot if found is None else self._snapshot(found)
 
+    def require_log(self, what: str) -> None:
+        """Refuse what follows the table's own log.
+
+        Raises:
+            InvalidArgumentError: Always: the log is not shared.
+        """
+        message = f"{what} follows the log of a table, and that of {self._table.name} is not shared; use load_cdf"
+        raise InvalidArgumentError(message)
+
     def _snapshot(self, found: SharedSnapshot) -> _core.Snapshot:
         return _core.Snapshot.open(
             self._table.location,

@@ -252,7 +252,8 @@ def enable(spark: Any, *, catalogs: Mapping[str, UnityCatalog] | None = None) ->
             sessions of the same process are enabled, too; over Connect the server's SQL supports the format in this
             session only.
         catalogs: Servers of Unity Catalog by the names of their catalogs: `catalog.schema.table` is then read and
-            changed in SQL and by `spark.table`. For classic sessions.
+            changed in SQL and by `spark.table`. For classic sessions. Settings may name them as well:
+            `spark.sql.catalog.NAME=io.deltafast.spark.UnityCatalog`, `spark.sql.catalog.NAME.uri` and `.token`.
 
     Raises:
         InvalidArgumentError: Delta's own jar is in the session or on the server, or this Spark does not accept the
@@ -283,8 +284,8 @@ def enable(spark: Any, *, catalogs: Mapping[str, UnityCatalog] | None = None) ->
     enabled.put(DeltaTableBuilder, "execute", enabled.execute)
     enabled.put_modules()
     _now = enabled
-    if catalogs and isinstance(enabled.provider, Provider):
-        enabled.provider.put_catalogs(catalogs)
+    if isinstance(enabled.provider, Provider):
+        enabled.provider.put_catalogs(catalogs or {})
     # Last, since a warning may be an error.
     from deltafast.spark._enable.ignored_settings import warn_of_settings
 

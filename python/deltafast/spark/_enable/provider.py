@@ -19,6 +19,7 @@ from deltafast.spark._scan.reader import followed, read
 from deltafast.spark._session.java_calls import delta_provider, put_parser, set_handler, take_parser_back
 from deltafast.spark._session.java_library import first_line
 from deltafast.spark._session.session import Session
+from deltafast.spark._session.unity_tables import CATALOG_CLASS
 from deltafast.spark._streaming.stream_source import plan_streams
 from deltafast.spark._write.physical_schema import fits_as_stored
 from deltafast.spark._write.writer import described, write_rows
@@ -196,11 +197,15 @@ class Provider:
         self._java.makeManaged(spark._jsparkSession, name)
 
     def put_catalogs(self, catalogs: Mapping[str, UnityCatalog]) -> None:
-        """Give the session the catalogs of servers of Unity Catalog."""
-        from deltafast.spark._enable.unity_handler import UnityHandler
+        """Give the session the catalogs of servers of Unity Catalog, those that its settings name too."""
+        if not catalogs and CATALOG_CLASS not in self._session.settings("spark.sql.catalog.").values():
+            return
+        from deltafast.spark._enable.unity_handler import UnityHandler, named_in_settings
 
-        self._catalogs = UnityHandler(self._session, self._fail)
-        self._catalogs.put(catalogs)
+        found = {**named_in_settings(self._session), **catalogs}
+        if found:
+            self._catalogs = UnityHandler(self._session, self._fail)
+            self._catalogs.put(found)
 
     def end(self) -> None:
         """Stop answering requests."""

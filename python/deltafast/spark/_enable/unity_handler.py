@@ -5,22 +5,37 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from deltafast.catalog.rest_client import CatalogError
+from deltafast.catalog.unity.client import UnityCatalog
 from deltafast.catalog.unity.table_name import TableName
-from deltafast.exceptions import TableNotFoundError
+from deltafast.exceptions import InvalidArgumentError, TableNotFoundError
 from deltafast.spark._session.java_calls import set_catalog_handler
-from deltafast.spark._session.unity_tables import catalog_of, forget_catalogs, located, put_catalogs
+from deltafast.spark._session.unity_tables import CATALOG_CLASS, catalog_of, forget_catalogs, located, put_catalogs
 from deltafast.spark.exceptions import during
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from deltafast.catalog.unity.client import UnityCatalog
     from deltafast.spark._session.session import Session
 
-__all__ = ["UnityHandler"]
+__all__ = ["UnityHandler", "named_in_settings"]
 
-#: The class in the jar.
-_CATALOG: Final = "io.deltafast.spark.UnityCatalog"
+#: The prefix of Spark's settings of catalogs.
+_SETTINGS: Final = "spark.sql.catalog."
+
+
+def named_in_settings(session: Session) -> dict[str, UnityCatalog]:
+    """Return the servers of the catalogs that a session's settings name by the class, `uri` and `token`.
+
+    Raises:
+        InvalidArgumentError: The URI of one is missing.
+    """
+    settings = session.settings(_SETTINGS)
+    names = [name for name, value in settings.items() if value == CATALOG_CLASS]
+    for name in names:
+        if not settings.get(f"{name}.uri"):
+            message = f"{_SETTINGS}{name} is {CATALOG_CLASS}: give its server as {_SETTINGS}{name}.uri"
+            raise InvalidArgumentError(message)
+    return {name: UnityCatalog(settings[f"{name}.uri"], settings.get(f"{name}.token") or None) for name in names}
 
 
 class UnityHandler:
@@ -33,18 +48,24 @@ class UnityHandler:
 
     def __init__(self, session: Session, fail: Callable[[BaseException, Any], None]) -> None:
         self._session, self._fail = session, fail
+        #: The catalogs that the session's settings did not name.
+        self._added: list[str] = []
 
     def put(self, catalogs: Mapping[str, UnityCatalog]) -> None:
         """Give the session the catalogs of servers."""
         put_catalogs(catalogs)
         set_catalog_handler(self._session, self)
-        for name in catalogs:
-            self._session.spark.conf.set(f"spark.sql.catalog.{name}", _CATALOG)
+        named = named_in_settings(self._session)
+        self._added = [name for name in catalogs if name not in named]
+        for name in self._added:
+            self._session.spark.conf.set(f"{_SETTINGS}{name}", CATALOG_CLASS)
 
     def end(self) -> None:
         """Stop answering requests."""
         set_catalog_handler(self._session, None)
         forget_catalogs()
+        for name in self._added:
+            self._session.spark.conf.unset(f"{_SETTINGS}{name}")
 
     def location(self, session: Any, catalog: Any, schema: Any, table: Any, failure: Any) -> str | None:
         """Return the location of a table; None if there is none, or if `failure` was set."""

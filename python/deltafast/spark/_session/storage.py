@@ -18,7 +18,7 @@ from deltafast.catalog.unity.client import CATALOG
 from deltafast.catalog.unity.table_name import SCHEME
 from deltafast.exceptions import InvalidArgumentError, TableNotFoundError
 from deltafast.spark._session import credentials
-from deltafast.spark._session.unity_tables import has_catalogs, located, named, named_at, remembered
+from deltafast.spark._session.unity_tables import has_catalogs, located, named, named_at
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -146,7 +146,7 @@ def place_of(
 
 def _place_of_name(session: HadoopSettings, name: str, given: dict[str, str]) -> Place:
     """Return the location of a table of Unity Catalog; a new one has none yet."""
-    location = remembered(name) or located(name)
+    location = located(name)
     if location is not None:
         return place_of(session, location, given)
     found = named(name)

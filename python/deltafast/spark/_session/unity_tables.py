@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from deltafast.catalog.unity.client import UnityCatalog
 
 __all__ = [
+    "CATALOG_CLASS",
     "NamedTable",
     "catalog_of",
     "forget_catalogs",
@@ -28,8 +29,10 @@ __all__ = [
     "named",
     "named_at",
     "put_catalogs",
-    "remembered",
 ]
+
+#: The class in the jar that settings of Spark name.
+CATALOG_CLASS = "io.deltafast.spark.UnityCatalog"
 
 _LOCK = threading.Lock()
 #: The servers, by the names of their catalogs in Spark, which are those in the server.
@@ -95,15 +98,11 @@ def located(name: str) -> str | None:
     except TableNotFoundError:
         return None
     with _LOCK:
+        # It may have been dropped and created again elsewhere.
+        for known in [known for known, table in _TABLES.items() if table == found]:
+            del _TABLES[known]
         _TABLES[_key(location)] = found
     return location
-
-
-def remembered(name: str) -> str | None:
-    """Return the location of a table that was found by its name before."""
-    found = named(name)
-    with _LOCK:
-        return next((location for location, table in _TABLES.items() if table == found), None)
 
 
 def named(name: str) -> NamedTable | None:

@@ -100,6 +100,10 @@ def test_names_are_listed_renamed_and_dropped(spark, server, catalog, tmp_path):
     spark.sql("DROP TABLE main.sales.b")
     assert catalog.tables("main", "sales") == ["z"]
     assert ids(spark.table("main.sales.z")) == [1]
+    # The name leads to the new table, at another location.
+    spark.sql("CREATE TABLE main.sales.b (v STRING) USING delta")
+    spark.sql("INSERT INTO main.sales.b VALUES ('x')")
+    assert [row.v for row in spark.table("main.sales.b").collect()] == ["x"]
     spark.sql("USE main.sales")
     try:
         assert ids(spark.sql("SELECT * FROM z")) == [1]
@@ -107,6 +111,27 @@ def test_names_are_listed_renamed_and_dropped(spark, server, catalog, tmp_path):
         assert spark.table("main.sales.z").count() == 0
     finally:
         spark.sql("USE spark_catalog.default")
+
+
+def test_settings_name_a_catalog(spark, tmp_path):
+    settings = {"": "io.deltafast.spark.UnityCatalog", ".uri": "", ".token": "word"}
+    with UnityServer().running() as server:
+        try:
+            for name, value in (settings | {".uri": server.url, ".token": server.token}).items():
+                spark.conf.set(f"spark.sql.catalog.main{name}", value)
+            deltafast.spark.enable(spark)
+            write_deltalake(tmp_path / "t", {"id": [1, 2]})
+            UnityCatalog(server.url, server.token).register(NAME, DeltaTable(tmp_path / "t"))
+            spark.sql(f"DELETE FROM {NAME} WHERE id = 1")
+            assert ids(spark.table(NAME)) == [2]
+            spark.conf.unset("spark.sql.catalog.main.uri")
+            with pytest.raises(InvalidArgumentError, match=r"give its server as spark\.sql\.catalog\.main\.uri"):
+                deltafast.spark.enable(spark)
+        finally:
+            for name in settings:
+                spark.conf.unset(f"spark.sql.catalog.main{name}")
+            deltafast.spark.enable(spark)
+        assert server.violations == []
 
 
 def test_what_is_wrong_names_it(spark, server):
