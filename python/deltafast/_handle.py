@@ -151,7 +151,7 @@ class TableHandle:
         self.lock = ForkLock()
         self._decoded: _Decoded | None = None
         #: What opens the table elsewhere: its location or name, storage options and options.
-        self.origin: Origin = self._address(table_uri), storage_options, dict(options)
+        self.origin: Origin = address(table_uri), storage_options, dict(options)
         self._place = self._located(*self.origin)
         #: The location as it was given, or as the catalog has it.
         self.given_uri = self._place.uri
@@ -165,10 +165,6 @@ class TableHandle:
         given = self._place.storage_options
         self.storage_options = None if given is None else dict(given)
         log_open(self.snapshot, self.table_uri, (perf_counter() - started) * 1000)
-
-    def _address(self, table_uri: str | os.PathLike[str]) -> str:
-        """Return the location or name with which the table is opened elsewhere."""
-        return address(table_uri)
 
     def _located(
         self, name: str, storage_options: Mapping[str, Any] | None, options: Mapping[str, Any]

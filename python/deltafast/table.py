@@ -15,7 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, cast
 
 from deltafast import _core
-from deltafast._catalog_tables.table_handle import is_catalog_name, is_table_of_catalog, refuse_share, table_handle
+from deltafast._catalog_tables.table_handle import handle_class, is_catalog_name, is_table_of_catalog, refuse_share
 from deltafast._catalog_tables.write_target import catalog_target
 from deltafast._display import DetailDict, HistoryList, size_text, summary_html
 from deltafast._handle import (
@@ -155,7 +155,8 @@ class DeltaTable(HandleOwner):
         timestamp_ms = None if timestamp is None else to_epoch_ms(timestamp)
         config = DeltaTableConfig(without_files, log_buffer_size or 8, skip_stats)
         storage_options = with_provider(storage_options, credential_provider)
-        self._handle = table_handle(table_uri, storage_options, version, timestamp_ms, config, options)
+        handle = handle_class(table_uri)
+        self._handle = handle(table_uri, storage_options, version, timestamp_ms, config, options)
 
     @property
     def _storage_options(self) -> dict[str, str] | None:

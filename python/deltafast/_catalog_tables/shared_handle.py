@@ -12,10 +12,8 @@ from deltafast.catalog.sharing.shared_table import SharedTable
 from deltafast.exceptions import InvalidArgumentError
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Mapping
 
-    from deltafast._handle import DeltaTableConfig
     from deltafast.catalog.sharing.share_name import ShareName
     from deltafast.catalog.sharing.shared_table import SharedSnapshot
 
@@ -28,39 +26,21 @@ _OTHER = ("log_tail", "max_table_version", "committer", "store", "catalog", "all
 class SharedHandle(TableHandle):
     """A pointer at one version of a shared table; the server is asked for each other version.
 
-    Args:
-        table_uri: `profile#share.schema.table`.
-        storage_options: None: the server gives signed URLs.
-        version: As for `TableHandle`.
-        timestamp_ms: As for `TableHandle`.
-        config: As for `TableHandle`.
-        options: As for `TableHandle`; only `time_zone` has an effect.
+    Of the options only `time_zone` has an effect: the server gives signed URLs.
 
     Raises:
         InvalidArgumentError: The profile cannot be used, or an option has no meaning for a shared table.
     """
 
-    def __init__(
-        self,
-        table_uri: str | os.PathLike[str],
-        storage_options: Mapping[str, str] | None,
-        version: int | None,
-        timestamp_ms: int | None,
-        config: DeltaTableConfig,
-        options: Mapping[str, Any],
-    ) -> None:
-        given = [name for name in _OTHER if options.get(name)] + ["storage_options"] * bool(storage_options)
-        if given:
-            message = f"{given[0]} has no meaning for a table of Delta Sharing"
-            raise InvalidArgumentError(message)
-        self._table = SharedTable(_name(table_uri))
-        super().__init__(table_uri, None, version, timestamp_ms, config, options)
-
     def _located(
         self, name: str, storage_options: Mapping[str, Any] | None, options: Mapping[str, Any]
     ) -> TableLocation:
-        del name, options
-        return TableLocation(self._table.location, storage_options, None)
+        given = [option for option in _OTHER if options.get(option)] + ["storage_options"] * bool(storage_options)
+        if given:
+            message = f"{given[0]} has no meaning for a table of Delta Sharing"
+            raise InvalidArgumentError(message)
+        self._table = SharedTable(_name(name))
+        return TableLocation(self._table.location, None, None)
 
     def _open(self, version: int | None, timestamp_ms: int | None) -> _core.Snapshot:
         return self._snapshot(self._table.snapshot(version, timestamp_ms))

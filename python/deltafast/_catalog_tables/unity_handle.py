@@ -9,7 +9,6 @@ from deltafast._util.locations import address
 from deltafast.catalog.unity.resolve import resolve
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Mapping
 
 __all__ = ["UnityHandle"]
@@ -17,9 +16,6 @@ __all__ = ["UnityHandle"]
 
 class UnityHandle(TableHandle):
     """A pointer at one version of a table that is named `uc://catalog.schema.table`."""
-
-    def _address(self, table_uri: str | os.PathLike[str]) -> str:
-        return str(table_uri)
 
     def _located(
         self, name: str, storage_options: Mapping[str, Any] | None, options: Mapping[str, Any]

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from deltafast._catalog_tables.table_handle import table_handle
-from deltafast._handle import DeltaTableConfig
+from deltafast._catalog_tables.table_handle import newest_handle
 from deltafast._util.locations import address
 from deltafast.catalog.glue.glue_name import SCHEME as GLUE
 from deltafast.exceptions import TableNotFoundError
@@ -60,11 +59,8 @@ def catalog_target(
         TableNotFoundError: There is no such table, and it cannot be created: the catalog or the schema is missing.
         CatalogError: The server refused a request.
     """
-    options: dict[str, Any] = {"time_zone": time_zone, "allow_external_paths": False, "catalog": catalog}
-    options |= dict.fromkeys(("log_tail", "max_table_version", "committer", "store"))
-    config = DeltaTableConfig(without_files=False, log_buffer_size=8)
     try:
-        handle = table_handle(name, storage_options, None, None, config, options)
+        handle = newest_handle(name, storage_options, time_zone, catalog)
     except TableNotFoundError as missing:
         if name.startswith(GLUE):
             return _new_in_glue(name, storage_options)
@@ -88,7 +84,7 @@ def _new_in_unity(
 
 
 def _new_in_glue(name: str, storage_options: Mapping[str, Any] | None) -> CatalogTarget:
-    from deltafast._catalog_tables.glue_handle import NewGlueTable
+    from deltafast._catalog_tables.new_glue_table import NewGlueTable
 
     new = NewGlueTable(name, storage_options)
     return CatalogTarget(new.location, None, new.storage_options, None, {}, new)

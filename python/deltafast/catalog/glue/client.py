@@ -8,19 +8,20 @@ from __future__ import annotations
 
 import json
 import os
-from difflib import get_close_matches
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from deltafast._libraries import raise_named
 from deltafast.catalog.catalog_types import catalog_string
+from deltafast.catalog.missing_table import missing_table
 from deltafast.catalog.rest_client import CatalogError
-from deltafast.exceptions import DeltaProtocolError, InvalidArgumentError, TableNotFoundError
+from deltafast.exceptions import DeltaProtocolError, InvalidArgumentError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from deltafast.catalog.glue.glue_name import GlueName
+    from deltafast.exceptions import TableNotFoundError
 
 __all__ = ["GlueCatalog"]
 
@@ -236,20 +237,11 @@ class GlueCatalog:
 
     def _not_found(self, name: GlueName) -> TableNotFoundError:
         """Return the error for a missing table, with what is nearest to its name."""
-        for what, given, there in (
+        levels = (
             ("database", name.database, lambda: self._names("get_databases", "DatabaseList", name)),
             ("table", name.table, lambda: self._names("get_tables", "TableList", name, DatabaseName=name.database)),
-        ):
-            try:
-                names = list(there())
-            except CatalogError:
-                break
-            if given not in names:
-                near = get_close_matches(given, names, 1)
-                hint = f"; did you mean {near[0]}?" if near else ""
-                message = f"there is no table {name} in AWS Glue: the {what} {given} does not exist{hint}"
-                return TableNotFoundError(message)
-        return TableNotFoundError(f"there is no table {name} in AWS Glue")
+        )
+        return missing_table(name, "AWS Glue", levels)
 
     def _names(self, operation: str, key: str, name: GlueName, **arguments: str) -> Iterator[str]:
         token: dict[str, str] = {}

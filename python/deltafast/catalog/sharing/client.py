@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote, urlsplit
 
+from deltafast.catalog.missing_table import missing_table
 from deltafast.catalog.rest_client import CatalogError, RestClient
 from deltafast.catalog.sharing.profile import ShareProfile
-from deltafast.exceptions import DeltaProtocolError, TableNotFoundError
+from deltafast.exceptions import DeltaProtocolError
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Iterator, Mapping
 
     from deltafast.catalog.sharing.share_name import ShareName
+    from deltafast.exceptions import TableNotFoundError
 
 __all__ = ["SharingClient", "TableAnswer", "timestamp_text"]
 
@@ -121,32 +122,17 @@ class SharingClient:
     def _names(self, path: str) -> list[str]:
         return sorted(found["name"] for found in self._rest.pages(path, {}, "items", _TOKENS))
 
-    def _lines(
-        self,
-        name: ShareName,
-        method: str,
-        what: str,
-        query: Mapping[str, str | int] | None = None,
-        body: Mapping[str, Any] | None = None,
-    ) -> TableAnswer:
-        answer = self._ask(name, method, what, query, body, is_streamed=True)
+    def _lines(self, name: ShareName, method: str, what: str, **asked: Any) -> TableAnswer:
+        answer = self._ask(name, method, what, is_streamed=True, **asked)
         given = answer.headers.get(_HEADER, "").lower().replace(" ", "")
         return TableAnswer(_version(answer, what), _split(answer), "includeendstreamaction=true" in given)
 
-    def _ask(
-        self,
-        name: ShareName,
-        method: str,
-        what: str,
-        query: Mapping[str, str | int] | None = None,
-        body: Mapping[str, Any] | None = None,
-        *,
-        is_streamed: bool = False,
-    ) -> Any:
+    def _ask(self, name: ShareName, method: str, what: str, *, is_streamed: bool = False, **asked: Any) -> Any:
+        """Return an answer about a table, to a request with `query` or `body`."""
         path = f"shares/{_part(name.share)}/schemas/{_part(name.schema)}/tables/{_part(name.table)}/{what}"
         headers = {"Accept": "application/x-ndjson, application/json", _HEADER: _CAPABILITIES}
         try:
-            return self._rest.answer(method, path, query, body, headers, is_streamed=is_streamed)
+            return self._rest.answer(method, path, headers=headers, is_streamed=is_streamed, **asked)
         except CatalogError as error:
             if not error.is_not_found:
                 raise
@@ -154,21 +140,12 @@ class SharingClient:
 
     def _not_found(self, name: ShareName, refusal: CatalogError) -> TableNotFoundError:
         """Return the error for a missing table, with what is nearest to its name."""
-        for what, given, there in (
+        levels = (
             ("share", name.share, self.shares),
             ("schema", name.schema, lambda: self.schemas(name.share)),
             ("table", name.table, lambda: self.tables(name.share, name.schema)),
-        ):
-            try:
-                names = there()
-            except CatalogError:
-                break
-            if given.lower() not in map(str.lower, names):
-                near = get_close_matches(given, names, 1)
-                hint = f"; did you mean {near[0]}?" if near else ""
-                message = f"there is no table {name} in {self.server}: the {what} {given} does not exist{hint}"
-                return TableNotFoundError(message)
-        return TableNotFoundError(f"there is no table {name} in {self.server}: {refusal}")
+        )
+        return missing_table(name, self.server, levels, ignores_case=True, otherwise=f": {refusal}")
 
 
 def timestamp_text(timestamp_ms: int) -> str:

@@ -217,16 +217,16 @@ class _ChangeLog:
                 self._metadata.setdefault(line.version, line.action)
         if not isinstance(line, FileLine):
             self._head.take(line)
-        else:
-            if line.version is None or line.timestamp is None:
-                message = "the sharing server's answer has a change without version or timestamp"
-                raise DeltaProtocolError(message)
-            # The end of a range is only a hint for the server.
-            if self._is_open:
-                self.last = max(self.last, line.version)
-            if self.first <= line.version <= self.last:
-                self._actions[line.version].append(_line({line.kind: line.action}))
-                self._times[line.version] = line.timestamp
+            return
+        if line.version is None or line.timestamp is None:
+            message = "the sharing server's answer has a change without version or timestamp"
+            raise DeltaProtocolError(message)
+        if self._is_open:
+            self.last = max(self.last, line.version)
+        # The end of a range is only a hint for the server.
+        if self.first <= line.version <= self.last:
+            self._actions[line.version].append(_line({line.kind: line.action}))
+            self._times[line.version] = line.timestamp
 
     def files(self) -> tuple[dict[str, bytes], dict[str, int]]:
         """Return the files of the log, and when they were modified, in milliseconds since the Unix epoch."""
@@ -257,7 +257,7 @@ class _SharedStore:
 
     Args:
         log: Contents by path.
-        times: Milliseconds since the Unix epoch by path; now where there is none.
+        times: Milliseconds since the Unix epoch by path; now for a path that is missing.
         files: The files.
     """
 

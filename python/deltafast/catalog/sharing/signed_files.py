@@ -86,7 +86,7 @@ class SignedFiles:
         raise StorageError(what)
 
     def _answer(self, urls: SignedUrls, path: str, start: int, end: int) -> Any:
-        """Return an answer; none of its errors has the URL."""
+        """Return an answer; no error has the URL."""
         import urllib3
 
         url = urls.by_path.get(path)

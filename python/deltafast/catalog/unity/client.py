@@ -8,9 +8,10 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from urllib.parse import quote
 
+from deltafast.catalog.missing_table import missing_table
 from deltafast.catalog.rest_client import CatalogError, OAuthClient, RestClient
 from deltafast.catalog.unity.external_table import delta_definition, tables_definition
-from deltafast.catalog.unity.table_name import TableName, parse_name
+from deltafast.catalog.unity.table_name import CATALOG, TableName, parse_name
 from deltafast.catalog.unity.vended_credentials import SERVERS_WITHOUT, PathCredentials
 from deltafast.exceptions import DeltaProtocolError, InvalidArgumentError, TableNotFoundError
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
     from deltafast.catalog.unity.external_table import DescribedTable
 
-__all__ = ["CATALOG", "CatalogTable", "UnityCatalog"]
+__all__ = ["CatalogTable", "UnityCatalog"]
 
 #: The path of the API, which the given URL may have.
 _API = "/api/2.1/unity-catalog"
@@ -29,8 +30,6 @@ _TOKEN = ("unity_access_token", "databricks_token", "unity_catalog_token")
 _CLIENT = ("unity_client_id", "databricks_client_id")
 _SECRET = ("unity_client_secret", "databricks_client_secret")
 _OPTIONS = {*_URL, *_TOKEN, *_CLIENT, *_SECRET}
-#: The key of a `UnityCatalog` among storage options, for code that passes options on.
-CATALOG = "unity_catalog"
 _TOKENS = ("page_token", "next_page_token")
 #: Versions of the Delta API that this client speaks.
 _VERSIONS = "1.0"
@@ -278,23 +277,12 @@ class UnityCatalog:
 
     def _not_found(self, name: TableName) -> TableNotFoundError:
         """Return the error for a missing table, with what is nearest to its name."""
-        from difflib import get_close_matches  # only for the message
-
-        for what, given, there in (
+        levels = (
             ("catalog", name.catalog, self.catalogs),
             ("schema", name.schema, lambda: self.schemas(name.catalog)),
             ("table", name.table, lambda: self.tables(name.catalog, name.schema)),
-        ):
-            try:
-                names = there()
-            except CatalogError:
-                break
-            if given not in names:
-                near = get_close_matches(given, names, 1)
-                hint = f"; did you mean {near[0]}?" if near else ""
-                message = f"there is no table {name} in {self._client.server}: the {what} {given} does not exist{hint}"
-                return TableNotFoundError(message)
-        return TableNotFoundError(f"there is no table {name} in {self._client.server}")
+        )
+        return missing_table(name, self._client.server, levels)
 
 
 def _unpickled(url: str, token: str | None, oauth: OAuthClient | None) -> UnityCatalog:

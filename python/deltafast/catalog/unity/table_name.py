@@ -8,9 +8,11 @@ from urllib.parse import quote
 
 from deltafast.exceptions import InvalidArgumentError
 
-__all__ = ["SCHEME", "TableName", "parse_name"]
+__all__ = ["CATALOG", "SCHEME", "TableName", "parse_name"]
 
 SCHEME = "uc://"
+#: The key of a `UnityCatalog` among storage options, for code that passes options on.
+CATALOG = "unity_catalog"
 _PART = re.compile(r"`(?:[^`]|``)+`|[^.`]+")
 
 

@@ -68,7 +68,7 @@ class UnityHandler:
             self._session.spark.conf.unset(f"{_SETTINGS}{name}")
 
     def location(self, session: Any, catalog: Any, schema: Any, table: Any, failure: Any) -> str | None:
-        """Return the location of a table; None if there is none, or if `failure` was set."""
+        """Return the location of a table; None if it does not exist, or if `failure` was set."""
         del session
         return self._answer(lambda: located(_spelled(catalog, schema, table)), failure)
 
@@ -78,7 +78,7 @@ class UnityHandler:
         return self._answer(lambda: "\n".join(catalog_of(catalog).schemas(catalog)), failure)
 
     def tables(self, session: Any, catalog: Any, schema: Any, failure: Any) -> str | None:
-        """Return the names of the tables of a schema, one on each line; None if there is none."""
+        """Return the names of the tables of a schema, one on each line; None if it does not exist."""
         del session
 
         def names() -> str | None:
@@ -92,7 +92,7 @@ class UnityHandler:
         return self._answer(names, failure)
 
     def drop(self, session: Any, catalog: Any, schema: Any, table: Any, failure: Any) -> bool:
-        """Drop a table; False if there is none, or if `failure` was set."""
+        """Drop a table; False if it does not exist, or if `failure` was set."""
         del session
 
         def drop() -> bool:

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from urllib.parse import unquote, urlsplit
 
 from deltafast._util.options import text_options
-from deltafast.catalog.unity.client import CATALOG
-from deltafast.catalog.unity.table_name import SCHEME
+from deltafast.catalog.unity.table_name import CATALOG, SCHEME
 from deltafast.exceptions import InvalidArgumentError, TableNotFoundError
 from deltafast.spark._session import credentials
 from deltafast.spark._session.unity_tables import has_catalogs, located, named, named_at

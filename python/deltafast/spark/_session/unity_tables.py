@@ -75,7 +75,7 @@ def catalog_of(name: str) -> UnityCatalog:
     """Return the server of a catalog.
 
     Raises:
-        InvalidArgumentError: There is none.
+        InvalidArgumentError: There is no server for it.
     """
     found = _CATALOGS.get(name)
     if found is None:

@@ -4,7 +4,7 @@ import org.apache.spark.sql.SparkSession;
 
 /** Asks a server of Unity Catalog; Python implements it. Threads share it. */
 public interface CatalogHandler {
-  /** The location of a table; null if there is none, or if `failure` was set. */
+  /** The location of a table; null if it does not exist, or if `failure` was set. */
   String location(
       SparkSession session, String catalog, String schema, String table, FormatFailure failure);
 
@@ -12,12 +12,12 @@ public interface CatalogHandler {
   String schemas(SparkSession session, String catalog, FormatFailure failure);
 
   /**
-   * The names of the tables of a schema, one on each line; null if there is none, or if `failure`
-   * was set.
+   * The names of the tables of a schema, one on each line; null if it does not exist, or if
+   * `failure` was set.
    */
   String tables(SparkSession session, String catalog, String schema, FormatFailure failure);
 
-  /** Drops a table; false if there is none, or if `failure` was set. */
+  /** Drops a table; false if it does not exist, or if `failure` was set. */
   boolean drop(
       SparkSession session, String catalog, String schema, String table, FormatFailure failure);
 

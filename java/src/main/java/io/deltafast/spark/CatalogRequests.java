@@ -14,7 +14,7 @@ public final class CatalogRequests {
     handler = newHandler;
   }
 
-  /** The location of a table; null if there is none. */
+  /** The location of a table; null if it does not exist. */
   public static String location(String catalog, Identifier table) {
     FormatFailure failure = new FormatFailure();
     String found = current().location(session(), catalog, schemaOf(table), table.name(), failure);
@@ -38,7 +38,7 @@ public final class CatalogRequests {
     return found == null ? null : lines(found);
   }
 
-  /** Drops a table; false if there is none. */
+  /** Drops a table; false if it does not exist. */
   public static boolean drop(String catalog, Identifier table) {
     FormatFailure failure = new FormatFailure();
     boolean dropped = current().drop(session(), catalog, schemaOf(table), table.name(), failure);
