@@ -157,6 +157,7 @@ $(VENV)/.core: $(VENV)/.made pyproject.toml
 	dev/npm
 	dev/strace
 	$(INSTALL) --group test
+	$(PY) tests/servers.py
 	touch $@
 
 $(VENV)/.test: $(VENV)/.core $(VENV)/.java pyproject.toml tests/quick.py | $(JAR)

@@ -22,9 +22,13 @@ import java_tools
 ROOT = Path(__file__).resolve().parents[1]
 SOURCES = ROOT / "java/src/main/java"
 JAR = ROOT / "python/deltafast/spark/jars/deltafast-spark.jar"
+CACHE = ROOT / "target/java"
 _PACKAGE = "io.deltafast.spark"
 #: Classes that settings of Spark name, so that they have the same name in all releases.
 _NAMED = ("DeltafastCatalog", "DeltafastExtension", "UnityCatalog")
+#: Libraries for S3 and Azure, which whoever has tables there adds to Spark.
+_S3 = ("software.amazon.awssdk", "auth", "2.29.52")
+_AZURE = ("org.apache.hadoop", "hadoop-azure", "3.4.2")
 #: Annotations and manifests inside PySpark's jars refer to classes and jars that it does not contain.
 _LINT = "-Xlint:all,-classfile,-path"
 
@@ -59,7 +63,9 @@ def compile_sources(files: dict[str, str], folder: Path) -> dict[str, bytes]:
         file.write_text(text, encoding="utf-8")
     out = folder / "classes"
     command = [java_tools.program("javac"), "--release", "17", "-encoding", "UTF-8", _LINT, "-Werror"]
-    command += ["-proc:none", "-implicit:none", "-cp", java_tools.classpath(), "-d", str(out), *map(str, written)]
+    stores = java_tools.fetched(CACHE, _S3, with_dependencies=True) + java_tools.fetched(CACHE, _AZURE)
+    libraries = ":".join([java_tools.classpath(), *map(str, stores)])
+    command += ["-proc:none", "-implicit:none", "-cp", libraries, "-d", str(out), *map(str, written)]
     if subprocess.run(command, check=False).returncode:
         sys.exit("javac failed")
     return {file.relative_to(out).as_posix(): file.read_bytes() for file in sorted(out.rglob("*.class"))}

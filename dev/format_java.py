@@ -20,8 +20,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true", help="list the files with another format and change none")
     chosen = parser.parse_args()
-    cache = build_jar.ROOT / "target/java"
-    jars = java_tools.fetched(cache, _TOOL, with_dependencies=True)
+    jars = java_tools.fetched(build_jar.CACHE, _TOOL, with_dependencies=True)
     command = [java_tools.program("java"), "-cp", ":".join(map(str, jars))]
     command += [f"--add-exports=jdk.compiler/com.sun.tools.javac.{part}=ALL-UNNAMED" for part in _PARTS]
     command += ["com.google.googlejavaformat.java.Main"]

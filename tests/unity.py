@@ -211,6 +211,7 @@ class UnityServer(servers.Server):
         fields = [json.loads(column["type_json"]) for column in body["columns"]]
         schema = {"type": "struct", "fields": fields}
         self.register(".".join(key), body["storage_location"], body["properties"], schema, managed=False)
+        self.tables[key]["described_columns"] = body["columns"]
         return self._described(key)
 
     def _check_external(self, location: str, properties: dict[str, str]) -> None:
@@ -341,6 +342,9 @@ class UnityServer(servers.Server):
             "storage_location": table["location"],
             "table_id": table["id"],
             "properties": table["properties"],
+            "catalog_name": key[0],
+            "schema_name": key[1],
+            "columns": table.get("described_columns", []),
         }
 
     def _deleteTable(self, operation: openapi.Operation, _: Any) -> Any:  # noqa: N802

@@ -23,6 +23,7 @@ import pytest
 
 import deltafast
 from deltafast.exceptions import DeltaError, DeltaProtocolError
+from support import one_in
 from tablekit import log
 
 from . import compare, corpus, helpers
@@ -54,8 +55,9 @@ def latest() -> list[corpus.Case]:
 
 
 def _marked(cases: list[corpus.Case]) -> list[Any]:
-    """Return cases as parameters; those with the largest tables belong to the proof tier."""
-    return [pytest.param(case, marks=pytest.mark.proof if _LARGE.match(str(case)) else ()) for case in cases]
+    """Return cases as parameters; those with the largest tables, and most of the others, belong to the proof tier."""
+    large = [pytest.param(case, marks=pytest.mark.proof) for case in cases if _LARGE.match(str(case))]
+    return [*one_in(4, [case for case in cases if not _LARGE.match(str(case))]), *large]
 
 
 def copy_table(source: pathlib.Path, target: pathlib.Path) -> pathlib.Path:
@@ -167,7 +169,7 @@ def _check_columns(table: pathlib.Path, facts: corpus.Facts) -> None:
                 assert (form in names["add"]) == wanted
 
 
-@pytest.mark.parametrize("case", [c for c in latest() if c.case["kind"] == "read"], ids=str)
+@pytest.mark.parametrize("case", _marked([c for c in latest() if c.case["kind"] == "read"]), ids=str)
 def test_deltalake_reads_the_checkpoint_as_it_reads_the_commits(case: corpus.Case, scratch: Any) -> None:
     """What `deltalake` reads of a table it reads of our checkpoint alone."""
     deltalake = pytest.importorskip("deltalake")
@@ -261,7 +263,7 @@ def test_v2_checkpoints_stand_for_the_commits_of_any_table(case: corpus.Case, sc
             assert corpus.files_digest(facts.files) == case.case["snapshot"]["files_digest"]
 
 
-@pytest.mark.parametrize("case", [c for c in latest() if c.case["kind"] == "read"], ids=str)
+@pytest.mark.parametrize("case", _marked([c for c in latest() if c.case["kind"] == "read"]), ids=str)
 def test_a_compaction_of_all_commits_gives_the_same_rows(case: corpus.Case, scratch: Any) -> None:
     """The commits of a table, compacted into one file, give the snapshot and the rows of the manifest."""
     with corpus.folder(case.table) as source:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import pickle
+import re
+import sys
 import time
 import traceback
 from concurrent.futures import ThreadPoolExecutor
@@ -83,6 +86,46 @@ def test_a_managed_table_commits_through_the_catalog(server, catalog, tmp_path):
     assert table.history(1)[0]["operation"] == "SET TBLPROPERTIES"
     table.alter.unset_table_properties(["delta.appendOnly"])
     assert "delta.appendOnly" not in state["properties"]
+
+
+def test_a_change_of_the_definition_is_one_against_the_catalogs_newest(server, catalog, tmp_path):
+    managed(server, tmp_path / "t")
+    table = DeltaTable(NAME, catalog=catalog)
+    (state,) = server.tables.values()
+    # Somebody changes the table in the catalog alone.
+    state["properties"]["theirs"] = "1"
+    state["etag"] += 1
+    requests = []
+    server.disturb = requests.append
+    table.alter.set_table_properties({"mine": "1"})
+    assert table.version() == state["latest"] == 1
+    assert state["properties"]["mine"] == "1"
+    # A property that the log does not have is removed, as of the state that was loaded again.
+    assert "theirs" not in state["properties"]
+    # The refused request, the commit, and the report of its publication.
+    assert sum(bool(re.search(r"POST \S+/tables/orders$", request)) for request in requests) == 3
+    # Rows are added whatever the catalog has.
+    state["etag"] += 1
+    requests.clear()
+    write_deltalake(table, {"id": [4]}, mode="append")
+    assert ids(table) == [1, 2, 3, 4]
+    assert sum(bool(re.search(r"POST \S+/tables/orders$", request)) for request in requests) == 2
+    # The answer to a change of the definition is lost, and the repeated request has an old entity tag.
+    lost = []
+    server.loses = lambda request: not lost and "POST" in request and not lost.append(request)
+    table.alter.set_table_properties({"mine": "2"})
+    assert len(lost) == 1
+    assert (table.version(), state["properties"]["mine"]) == (3, "2")
+
+    # A definition that changes with each request is refused in the end.
+    def change(_request):
+        state["etag"] += 1
+
+    server.disturb = change
+    with pytest.raises(StorageError, match="UpdateRequirementConflictException"):
+        table.alter.set_table_properties({"mine": "3"})
+    server.disturb = None
+    assert DeltaTable(NAME, catalog=catalog).metadata().configuration["mine"] == "2"
 
 
 @pytest.mark.parametrize("by", ["write", "create"])
@@ -207,6 +250,25 @@ def test_tokens_of_oauth_are_renewed(server, tmp_path):
         assert DeltaTable(NAME, catalog=catalog).count() == 3
     assert len(issued) == 2
     assert "secret" not in repr(client)
+
+
+def test_databricks_own_library_finds_the_server(server, tmp_path, monkeypatch):
+    external(server, tmp_path / "t")
+    for name in [name for name in os.environ if name.startswith(("DATABRICKS_", "UNITY_"))]:
+        monkeypatch.delenv(name)
+    profiles = tmp_path / "profiles"
+    profiles.write_text(f"[DEFAULT]\nhost = {server.url}\ntoken = {server.token}\n")
+    monkeypatch.setenv("DATABRICKS_CONFIG_FILE", str(profiles))
+    found = UnityCatalog()
+    assert found.catalogs() == ["main"]
+    assert pickle.loads(pickle.dumps(found)).schemas("main") == ["sales"]
+    assert DeltaTable(NAME).count() == 3
+    profiles.write_text("")
+    with pytest.raises(InvalidArgumentError, match="databricks-sdk finds none: default auth: cannot configure"):
+        UnityCatalog()
+    monkeypatch.setitem(sys.modules, "databricks.sdk", None)
+    with pytest.raises(InvalidArgumentError, match="set DATABRICKS_HOST, or give"):
+        UnityCatalog()
 
 
 def test_names_are_listed_and_changed(server, catalog, tmp_path):
@@ -362,6 +424,7 @@ class TestCredentials:
             yield server
             assert server.violations == []
 
+    @pytest.mark.proof
     def test_a_table_lives_longer_than_its_credentials(self, store, running):
         place = "s3://bucket/orders"
         write_deltalake(place, {"id": [0]}, storage_options=options(store), credential_provider=lambda: store.issue(60))

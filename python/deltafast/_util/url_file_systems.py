@@ -36,6 +36,8 @@ _LIBRARIES = {
 }
 
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]*")
+#: Schemes of services without a file system of fsspec that have an S3 interface.
+_S3_INTERFACES = ("bos", "cos", "cosn", "ks3", "obs")
 #: fsspec's names of schemes that the core has under another one, which its error states.
 _OTHER_NAMES = ("gcs",)
 
@@ -63,6 +65,7 @@ def file_system_of(uri: str, options: Mapping[str, Any] | None) -> Any | None:
         return None
     _require(scheme)
     if not is_installed("fsspec"):
+        _advise(scheme)
         return None
     fsspec: Any = import_module("fsspec")
     try:
@@ -71,6 +74,7 @@ def file_system_of(uri: str, options: Mapping[str, Any] | None) -> Any | None:
         message = f"{scheme}:// needs a library that is not installed: {error}"
         raise MissingLibraryError(message) from None
     except ValueError:
+        _advise(scheme)
         return None
     _check_port(uri)
     if any(callable(value) for value in given.values()):
@@ -106,6 +110,14 @@ def _require(scheme: str) -> None:
     if missing:
         message = f"{scheme}:// needs {' and '.join(missing)}: pip install {' '.join(missing)}"
         raise MissingLibraryError(message)
+
+
+def _advise(scheme: str) -> None:
+    """Reject the scheme of a service that is reached by its S3 interface."""
+    if scheme in _S3_INTERFACES:
+        message = f"there is no store for the scheme `{scheme}`: its service has an S3 interface, so give "
+        message += "s3://bucket/path and the storage option aws_endpoint_url"
+        raise InvalidArgumentError(message)
 
 
 def _redacted(error: Exception, uri: str, options: Mapping[str, Any]) -> str:

@@ -70,6 +70,10 @@ class OAuthClient(NamedTuple):
     def __repr__(self) -> str:
         return f"OAuthClient({self.client_id!r})"
 
+    def token_url_of(self, server: str) -> str:
+        """Return the token endpoint for the API of a server."""
+        return self.token_url or f"{server}/oidc/v1/token"
+
 
 class RestClient:
     """A client of one server, for all threads.
@@ -98,6 +102,16 @@ class RestClient:
     def __reduce__(self) -> tuple[Any, ...]:
         """The pickle holds the token, if one was given."""
         return RestClient, (self.server, self._root, self._auth, self._user)
+
+    @property
+    def url(self) -> str:
+        """The URL of the API."""
+        return f"{self.server}{self._root}"
+
+    @property
+    def auth(self) -> str | Callable[[], str] | OAuthClient | None:
+        """The authorization that was given."""
+        return self._auth
 
     def call(
         self,
@@ -243,7 +257,7 @@ class RestClient:
     def _new_token(self, client: OAuthClient) -> tuple[str, float]:
         import urllib3
 
-        url = client.token_url or f"{self.server}/oidc/v1/token"
+        url = client.token_url_of(self.server)
         fields = {"grant_type": "client_credentials", "scope": client.scope}
         basic = urllib3.make_headers(basic_auth=f"{client.client_id}:{client.client_secret}")
         headers = {**basic, "Content-Type": "application/x-www-form-urlencoded"}

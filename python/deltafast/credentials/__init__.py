@@ -19,7 +19,7 @@ upload. While it fails, the old credentials are used as long as they are valid. 
 
 Without a provider the environment, `storage_options`, and the services of the machine give the credentials. Where
 these say nothing, what botocore, azure-identity and google-auth find is used, if they are installed: `AwsProfile`,
-`AzureIdentity`, `GoogleAuth`.
+`AzureIdentity`, `GoogleAuth`. In a notebook of Microsoft Fabric it is the notebook's identity: `FabricNotebook`.
 
 Example:
     >>> def provider():                                                          # doctest: +SKIP
@@ -35,7 +35,8 @@ Example:
 
 from deltafast.credentials.aws_profile import AwsProfile
 from deltafast.credentials.azure_identity import AzureIdentity
+from deltafast.credentials.fabric_notebook import FabricNotebook
 from deltafast.credentials.google_auth import GoogleAuth
 from deltafast.credentials.provider import CredentialProvider, Credentials
 
-__all__ = ["AwsProfile", "AzureIdentity", "CredentialProvider", "Credentials", "GoogleAuth"]
+__all__ = ["AwsProfile", "AzureIdentity", "CredentialProvider", "Credentials", "FabricNotebook", "GoogleAuth"]

@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltafast._libraries import is_installed
+from deltafast.credentials.fabric_notebook import FabricNotebook, is_fabric_notebook
 from deltafast.exceptions import MissingLibraryError
 
 if TYPE_CHECKING:
@@ -77,13 +78,15 @@ def _default_credential() -> Any:
     return DefaultAzureCredential()
 
 
-def default_identity(options: Mapping[str, str]) -> AzureIdentity | None:
+def default_identity(options: Mapping[str, str]) -> AzureIdentity | FabricNotebook | None:
     """Return the provider for a container for which neither options nor the environment give credentials.
 
-    None if there are credentials, or azure-identity is not installed: the core then asks for a managed identity itself.
+    None if there are credentials, or nothing gives them: the core then asks for a managed identity itself.
     """
     names = [key.strip().lower() for key, value in options.items() if value]
     names += [name.lower() for name, value in os.environ.items() if value and name.startswith("AZURE_")]
     if any(part in name for name in names for part in _OWN_PARTS):
         return None
+    if is_fabric_notebook():
+        return FabricNotebook()
     return AzureIdentity() if is_installed("azure.identity") else None

@@ -90,12 +90,16 @@ def table(path: Path) -> Path:
     return path
 
 
+#: The core looks for signals every 50 milliseconds: calls that take less are not interrupted.
+PLAIN_FILES = 1500
+
+
 def plain(path: Path) -> Path:
     """Parquet files without a log."""
     import pyarrow.parquet as pq
 
     path.mkdir()
-    for n in range(300):
+    for n in range(PLAIN_FILES):
         pq.write_table(pa.table({"id": [n], "text": ["x"]}), path / f"{n}.parquet")
     return path
 
@@ -188,7 +192,7 @@ def test_a_conversion_makes_a_table_or_none(tmp_path):
     for end in strike(tmp_path, base, "convert_to_deltalake(path)", 25):
         assert DeltaTable.is_deltatable(end["path"]) == happened(end), (SEED, end)
         if happened(end):
-            assert DeltaTable(end["path"]).count() == 300
+            assert DeltaTable(end["path"]).count() == PLAIN_FILES
 
 
 def test_a_restore_is_committed_or_not_and_the_caller_knows(tmp_path):
@@ -202,23 +206,25 @@ def test_a_restore_is_committed_or_not_and_the_caller_knows(tmp_path):
 
 @pytest.mark.parametrize("vectors", ["false", "true"])
 @pytest.mark.parametrize(
-    ("call", "rows"),
+    ("call", "values"),
     [
-        ("DeltaTable(path).delete('id % 2 = 1')", [("x", 200_000)]),
-        ("DeltaTable(path).update({'text': '\\'y\\''}, predicate='id % 2 = 1')", [("x", 200_000), ("y", 200_000)]),
+        ("DeltaTable(path).delete('id % 2 = 1')", ["x"]),
+        ("DeltaTable(path).update({'text': '\\'y\\''}, predicate='id % 2 = 1')", ["x", "y"]),
     ],
     ids=["delete", "update"],
 )
-def test_a_change_of_rows_is_committed_or_not_and_the_caller_knows(tmp_path, call, rows, vectors):
+def test_a_change_of_rows_is_committed_or_not_and_the_caller_knows(tmp_path, call, values, vectors):
     base = tmp_path / "base"
-    data = pa.table({"id": range(400_000), "text": ["x"] * 400_000})
+    # Marking rows takes less time than writing them.
+    count = 400_000 if vectors == "false" else 4_000_000
+    data = pa.table({"id": pa.array(range(count)), "text": pa.repeat("x", count)})
     write_deltalake(base, data, configuration={"delta.enableDeletionVectors": vectors})
     for end in strike(tmp_path, base, call, 12):
         after = DeltaTable(end["path"])
         assert after.version() == int(happened(end)), (SEED, end)
         counts = after.to_pyarrow_table(columns=["text"]).group_by("text").aggregate([([], "count_all")])
         found = sorted(zip(*(column.to_pylist() for column in counts.select(["text", "count_all"])), strict=True))
-        assert found == (rows if happened(end) else [("x", 400_000)]), (SEED, end)
+        assert found == ([(value, count // 2) for value in values] if happened(end) else [("x", count)]), (SEED, end)
         # Files of one that was stopped are gone, too.
         log = "".join(file.read_text() for file in (Path(end["path"]) / "_delta_log").glob("0*.json"))
         left = [file.name for file in Path(end["path"]).glob("part-*.parquet") if file.name not in log]

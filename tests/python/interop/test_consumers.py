@@ -10,6 +10,7 @@ from polars.testing import assert_frame_equal
 
 from conformance import compare, corpus
 from deltafast import DeltaTable, QueryBuilder
+from support import one_in
 
 pytestmark = [
     # Tables of hundreds of thousands of rows are compared value by value.
@@ -21,7 +22,7 @@ pytestmark = [
 CASES = corpus.cases("read")
 
 
-@pytest.fixture(params=CASES, ids=str)
+@pytest.fixture(params=one_in(3, CASES), ids=str)
 def table(request):
     with corpus.folder(request.param.table) as path:
         yield DeltaTable(path)

@@ -26,6 +26,7 @@ from deltafast.exceptions import (
     InvalidArgumentError,
     SchemaMismatchError,
 )
+from support import one_in
 
 if TYPE_CHECKING:
     import pathlib
@@ -230,7 +231,7 @@ def counted(rows: Iterable[Row]) -> Counter[str]:
     return Counter(json.dumps(row, sort_keys=True, default=str) for row in rows)
 
 
-@pytest.mark.parametrize("partitioned", [False, True])
+@pytest.mark.parametrize("partitioned", one_in(2, [False, True]))
 @pytest.mark.parametrize("name", CONFIGURATIONS)
 def test_random_merges_do_what_the_model_does(name: str, partitioned: bool, tmp_path: pathlib.Path) -> None:
     configuration = CONFIGURATIONS[name]

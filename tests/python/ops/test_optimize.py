@@ -328,6 +328,7 @@ def test_rows_are_laid_along_a_curve(tmp_path, partition_by, configuration):
     )
 
 
+@pytest.mark.proof
 @pytest.mark.slow
 def test_more_rows_than_memory_are_laid_along_a_curve(tmp_path):
     path = str(tmp_path / "t")

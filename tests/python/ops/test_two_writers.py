@@ -36,6 +36,7 @@ from deltafast.exceptions import (
     MetadataChangedError,
     ProtocolChangedError,
 )
+from support import one_in
 from tablekit import dv
 
 if TYPE_CHECKING:
@@ -375,7 +376,7 @@ def named(path: Path) -> set[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("winner", OPERATIONS)
+@pytest.mark.parametrize("winner", one_in(3, OPERATIONS))
 def test_every_operation_after_every_other(base, tmp_path, winner):
     for loser, cell in cells(winner).items():
         path = tmp_path / loser.replace(" ", "-")
@@ -384,7 +385,7 @@ def test_every_operation_after_every_other(base, tmp_path, winner):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("winner", OPERATIONS)
+@pytest.mark.parametrize("winner", one_in(3, OPERATIONS))
 def test_every_operation_after_every_other_where_blind_appends_may_come_later(base, tmp_path, winner):
     level = "WriteSerializable"
     changing = (
@@ -400,7 +401,7 @@ def test_every_operation_after_every_other_where_blind_appends_may_come_later(ba
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("winner", [winner for winner in OPERATIONS if winner in VERDICTS])
+@pytest.mark.parametrize("winner", one_in(3, [winner for winner in OPERATIONS if winner in VERDICTS]))
 def test_every_operation_alongside_those_that_mark_rows_by_vectors(base, tmp_path, winner):
     for loser, cell in cells(winner).items():
         if winner in MARKING or loser in MARKING:

@@ -1,5 +1,6 @@
 """Credentials of a provider: asked for once, renewed before they expire, in no message."""
 
+import base64
 import json
 import os
 import pathlib
@@ -9,6 +10,7 @@ import sys
 import threading
 import time
 import traceback
+import types
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 
@@ -18,7 +20,7 @@ import pytest
 
 import servers
 from deltafast import DeltaTable, convert_to_deltalake, write_deltalake
-from deltafast.credentials import AwsProfile, AzureIdentity, GoogleAuth, aws_profile, azure_identity
+from deltafast.credentials import AwsProfile, AzureIdentity, FabricNotebook, GoogleAuth, aws_profile, azure_identity
 from deltafast.credentials import provider as provider_calls
 from deltafast.exceptions import DeltaError, InvalidArgumentError, MissingLibraryError, StorageError
 from expiring_keys import LIFE, KeyServer, options
@@ -98,6 +100,7 @@ def test_many_threads_ask_once(server, url):
     assert len(calls) == 1
 
 
+@pytest.mark.proof
 def test_valid_credentials_are_used_while_the_provider_fails(server, url):
     is_broken = False
     ends = []
@@ -413,6 +416,45 @@ def test_azure_identity_finds_a_managed_identity(monkeypatch, is_named):
     azure_identity._default_credential.cache_clear()
 
 
+def jwt(claims):
+    """Return a web token with claims and no signature."""
+    parts = (base64.urlsafe_b64encode(json.dumps(part).encode()).decode().rstrip("=") for part in ({}, claims))
+    return ".".join((*parts, "signature"))
+
+
+def test_a_notebook_in_fabric_has_its_own_identity(monkeypatch):
+    """Fabric's library was not to be had: this one answers as its documentation says."""
+    for name in [name for name in os.environ if name.startswith("AZURE_")]:
+        monkeypatch.delenv(name)
+    provider_calls._known_source.cache_clear()
+    audiences = []
+    expiry = int(time.time()) + 3600
+
+    def token(audience):
+        audiences.append(audience)
+        return jwt({"exp": expiry})
+
+    library = types.ModuleType("notebookutils")
+    library.credentials = types.SimpleNamespace(getToken=token)
+    monkeypatch.setitem(sys.modules, "notebookutils", library)
+    assert FabricNotebook()() == {"token": jwt({"exp": expiry}), "expires_at": expiry}
+    with _Recorder().running() as recorder:
+        given = {"azure_storage_account_name": "account", "azure_storage_endpoint": f"{recorder.url}/account"}
+        with pytest.raises(DeltaError):
+            DeltaTable("az://container/t", storage_options=given | {"allow_http": "true", "max_retries": "0"})
+    assert audiences == ["storage", "storage"]
+    assert set(recorder.tokens) == {f"Bearer {jwt({'exp': expiry})}"}
+    provider_calls._known_source.cache_clear()
+
+
+@pytest.mark.parametrize("token", ["word", "a.b.c", jwt({}), jwt([1]), jwt({"exp": "soon"})])
+def test_a_token_need_not_say_when_it_expires(token, monkeypatch):
+    library = types.ModuleType("notebookutils")
+    library.credentials = types.SimpleNamespace(getToken=lambda _: token)
+    monkeypatch.setitem(sys.modules, "notebookutils", library)
+    assert FabricNotebook()() == {"token": token, "expires_at": None}
+
+
 def test_google_auth_finds_application_default_credentials(monkeypatch, tmp_path):
     provider_calls._known_source.cache_clear()
     with servers.Gcs().running() as gcs, _Recorder().running() as recorder:
@@ -442,15 +484,19 @@ def test_google_auth_finds_application_default_credentials(monkeypatch, tmp_path
 
 @pytest.mark.parametrize(
     ("provider", "library"),
-    [(AzureIdentity(), "azure-identity"), (GoogleAuth(), "google-auth")],
-    ids=["azure", "google"],
+    [
+        (AzureIdentity(), "azure-identity, which is not installed: pip install"),
+        (GoogleAuth(), "google-auth, which is not installed: pip install"),
+        (FabricNotebook(), "a notebook in Microsoft Fabric"),
+    ],
+    ids=["azure", "google", "fabric"],
 )
 def test_a_missing_library_is_named(provider, library, monkeypatch):
     azure_identity._default_credential.cache_clear()
     provider_calls._known_source.cache_clear()
     monkeypatch.setitem(sys.modules, "azure.identity", None)
     monkeypatch.setitem(sys.modules, "google.auth", None)
-    url = "az://container/t" if library == "azure-identity" else "gs://bucket/t"
+    url = "gs://bucket/t" if library.startswith("google-auth") else "az://container/t"
     options = {"azure_storage_account_name": "account"}
-    with pytest.raises(StorageError, match=f"needs {library}, which is not installed: pip install"):
+    with pytest.raises(StorageError, match=f"needs {library}"):
         DeltaTable(url, storage_options=options, credential_provider=provider)

@@ -199,5 +199,18 @@ def test_what_fsspec_lacks_is_named_as_before():
     with pytest.raises(MissingLibraryError) as mistyped:
         DeltaTable("lacking://user:hidden/word@host/t")
     assert "hidden" not in str(mistyped.value)
-    with pytest.raises(InvalidArgumentError, match="no store for the scheme `obs`"):
+    with pytest.raises(InvalidArgumentError, match="no store for the scheme `other`"):
+        DeltaTable("other://bucket/t")
+
+
+@pytest.mark.parametrize("has_fsspec", [True, False])
+def test_services_with_an_s3_interface_say_how_they_are_reached(has_fsspec, monkeypatch):
+    if not has_fsspec:
+        monkeypatch.setitem(sys.modules, "fsspec", None)
+    with pytest.raises(
+        InvalidArgumentError, match=r"scheme `obs`: .* give s3://bucket/path and the storage option aws_endpoint_url"
+    ):
         DeltaTable("obs://bucket/t")
+    with pytest.raises(InvalidArgumentError, match="scheme `cos`") as mistyped:
+        write_deltalake("cos://user:hidden/word@bucket/t", {"id": [1]})
+    assert "hidden" not in str(mistyped.value)

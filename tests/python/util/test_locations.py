@@ -107,7 +107,7 @@ def test_a_url_in_a_path_object_has_lost_a_slash(here):
     assert left(here) == []
 
 
-@pytest.mark.parametrize("place", ["obs://user:hush@host/t?sig=hush", "obs://user:hush/er@host/t", "foo://x/t"])
+@pytest.mark.parametrize("place", ["bar://user:hush@host/t?sig=hush", "bar://user:hush/er@host/t", "foo://x/t"])
 def test_an_unknown_scheme_names_the_known_ones_and_store(place):
     with pytest.raises(InvalidArgumentError, match=r"known schemes are s3, .*memory; .*`store=`") as caught:
         DeltaTable(place)

@@ -10,6 +10,7 @@ from urllib.parse import quote
 
 from deltafast.catalog.missing_table import missing_table
 from deltafast.catalog.rest_client import CatalogError, OAuthClient, RestClient
+from deltafast.catalog.unity.databricks_login import databricks_login
 from deltafast.catalog.unity.external_table import delta_definition, tables_definition
 from deltafast.catalog.unity.table_name import CATALOG, TableName, parse_name
 from deltafast.catalog.unity.vended_credentials import SERVERS_WITHOUT, PathCredentials
@@ -65,6 +66,9 @@ class UnityCatalog:
         oauth: A client of OAuth, instead of a token; `DATABRICKS_CLIENT_ID` and `DATABRICKS_CLIENT_SECRET` of the
             environment if None.
 
+    Where neither arguments nor the environment name a server, databricks-sdk is asked if it is installed, as it is on
+    Databricks: it finds the identity of a notebook or job, profiles of `~/.databrickscfg`, and logins of tools.
+
     Raises:
         InvalidArgumentError: There is no URL.
         MissingLibraryError: urllib3 is not installed.
@@ -81,15 +85,18 @@ class UnityCatalog:
         *,
         oauth: OAuthClient | None = None,
     ) -> None:
+        self._given = url, token, oauth
         url = url or _variable(_URL)
-        if not url:
-            message = "no server of Unity Catalog is given: set DATABRICKS_HOST, or give UnityCatalog(url, token)"
-            raise InvalidArgumentError(message)
         auth: str | Callable[[], str] | OAuthClient | None = oauth or token or _variable(_TOKEN)
         client_id, secret = _variable(_CLIENT), _variable(_SECRET)
         if auth is None and client_id and secret:
             auth = OAuthClient(client_id, secret)
-        self._given = url, token, oauth
+        if not url:
+            login = databricks_login()
+            if login is None:
+                message = "no server of Unity Catalog is given: set DATABRICKS_HOST, or give UnityCatalog(url, token)"
+                raise InvalidArgumentError(message)
+            url, auth = login.url, auth or login.token
         server = (url if "://" in url else f"https://{url}").rstrip("/").removesuffix(_API)
         self._client = RestClient(server, _API, auth, "Unity Catalog")
         #: The endpoints of the Delta API by catalog; None where the server lacks it.

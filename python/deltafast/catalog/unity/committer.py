@@ -20,6 +20,10 @@ if TYPE_CHECKING:
 __all__ = ["UnityCommitter", "actions_of", "log_tail", "timestamp_of"]
 
 
+#: How often a change of the definition is sent again, after another one.
+_REPEATS = 5
+
+
 class UnityCommitter:
     """The committer of one managed table (see `Committer`).
 
@@ -42,7 +46,7 @@ class UnityCommitter:
         self._reports: list[dict[str, int]] = []
         self._id: str = loaded["metadata"]["table-uuid"]
         self._loaded: Mapping[str, Any] | None = loaded
-        self._keep_properties(loaded)
+        self._keep_definition(loaded)
 
     def __reduce__(self) -> tuple[Any, ...]:
         message = "a table of Unity Catalog is pickled by its name"
@@ -56,7 +60,7 @@ class UnityCommitter:
             if loaded["metadata"]["table-uuid"] != self._id:
                 message = f"{self._path} is another table now: it was dropped and created again"
                 raise PermissionError(message)
-        self._keep_properties(loaded)
+        self._keep_definition(loaded)
         return log_tail(loaded)
 
     def ratify(self, commit: StagedCommit, text: bytes) -> bool:
@@ -72,19 +76,39 @@ class UnityCommitter:
                 "file-modification-timestamp": int(time.time() * 1000),
             },
         }
-        changes = [added, *updates(actions, self._properties)]
         try:
-            # The server answers a commit that it has already with yes, so the request may be sent again.
-            self._update(changes)
+            is_ratified = self._commit(commit.version, added, actions)
         except CatalogError as error:
             if error.kind == "CommitVersionConflictException":
                 return self._has(commit)
             if error.is_refusal:
                 raise PermissionError(str(error)) from None
             raise
+        if not is_ratified:
+            return self._has(commit)
         if self._takes_metrics:
             self._reports.append(commit_report(actions))
         return True
+
+    def _commit(self, version: int, added: dict[str, Any], actions: list[dict[str, Any]]) -> bool:
+        """Send a commit; False if the catalog has one of its version already.
+
+        A change of the definition is one against that which was loaded: if the catalog has another one meanwhile, it is
+        loaded again. The server answers a commit that it has already with yes, so each request may be sent again.
+        """
+        is_definition = any("metaData" in action for action in actions)
+        for left in range(_REPEATS, -1, -1):
+            try:
+                self._update([added, *updates(actions, self._properties)], has_etag=is_definition)
+            except CatalogError as error:
+                if error.kind != "UpdateRequirementConflictException" or not is_definition or not left:
+                    raise
+                tail = self.log_tail()
+                if tail.latest is not None and tail.latest >= version:
+                    return False
+            else:
+                return True
+        return False
 
     def published(self, version: int) -> None:
         """See `Committer`."""
@@ -100,13 +124,17 @@ class UnityCommitter:
             with contextlib.suppress(CatalogError):
                 self._client.call("POST", f"{self._path}/metrics", body=body, repeats=False)
 
-    def _update(self, changes: list[dict[str, Any]]) -> None:
-        same_table = {"type": "assert-table-uuid", "uuid": self._id}
-        self._client.call("POST", self._path, body={"requirements": [same_table], "updates": changes})
+    def _update(self, changes: list[dict[str, Any]], *, has_etag: bool = False) -> None:
+        requirements = [{"type": "assert-table-uuid", "uuid": self._id}]
+        if has_etag:
+            requirements.append({"type": "assert-etag", "etag": self._etag})
+        loaded = self._client.call("POST", self._path, body={"requirements": requirements, "updates": changes})
+        self._keep_definition(loaded)
 
-    def _keep_properties(self, loaded: Mapping[str, Any]) -> None:
-        """Keep the properties that the catalog has, to find those that a commit removed."""
+    def _keep_definition(self, loaded: Mapping[str, Any]) -> None:
+        """Keep the properties that the catalog has, to find those that a commit removes, and their entity tag."""
         self._properties: dict[str, str] = dict(loaded["metadata"].get("properties") or {})
+        self._etag: str = loaded["metadata"]["etag"]
 
     def _has(self, commit: StagedCommit) -> bool:
         """Return whether the catalog's commit of a version is this one: a repeated yes can look like a no."""

@@ -15,8 +15,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from deltafast.catalog.committer import Committer
+    from deltafast.catalog.unity.client import CatalogTable
 
-__all__ = ["ResolvedTable", "resolve", "stage"]
+__all__ = ["ResolvedTable", "provider_of", "resolve", "stage"]
 
 #: Locations without credentials.
 _PLAIN = ("file:", "/", "memory:")
@@ -47,15 +48,23 @@ def resolve(uri: str, storage_options: Mapping[str, Any] | None, catalog: UnityC
     """
     catalog, options = _catalog_and_options(storage_options, catalog)
     table = catalog.table(uri)
-    if KEY not in options and not table.location.startswith(_PLAIN):
-        is_delta_api = table.loaded is not None
-        path = f"delta/v1/{table.name.path}/credentials" if is_delta_api else table.id
-        options[KEY] = VendedCredentials(catalog.client, path, table.location, is_delta_api)
+    provider = provider_of(catalog, table)
+    if KEY not in options and provider is not None:
+        options[KEY] = provider
     committer = None
     if table.is_managed and table.loaded is not None:
         takes_metrics = catalog.takes_metrics(table.name.catalog)
         committer = UnityCommitter(catalog.client, table.name, table.loaded, takes_metrics=takes_metrics)
     return ResolvedTable(table.location, options, committer)
+
+
+def provider_of(catalog: UnityCatalog, table: CatalogTable) -> VendedCredentials | None:
+    """Return the credential provider of a table; None for a place without credentials."""
+    if table.location.startswith(_PLAIN):
+        return None
+    is_delta_api = table.loaded is not None
+    path = f"delta/v1/{table.name.path}/credentials" if is_delta_api else table.id
+    return VendedCredentials(catalog.client, path, table.location, is_delta_api)
 
 
 def stage(

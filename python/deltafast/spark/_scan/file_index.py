@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from deltafast.exceptions import DeltaError, InvalidArgumentError, warn
 from deltafast.spark._scan.physical_columns import array_of, field_of, spark_schema
 from deltafast.spark._scan.snapshot import BASE_ROW_ID, COMMIT_VERSION, VECTOR
+from deltafast.spark._session.file_options import file_options
 from deltafast.spark._session.java_calls import (
     FAILED,
     UNCHANGED,
@@ -229,12 +230,14 @@ def scan(version: Version, listing: Listing, data: list[dict[str, Any]]) -> Any:
     reader = _reader(version, listing, leaves_out=leaves_out)
     listed = listing if reader is None else listing._replace(constants=_without_number(listing))
     vectors = None if listing.vectors is None or reader is None else listing.vectors.select(["words"])
+    options = file_options(session, version.place, "READ")
     try:
         constants = schema(listed.constants)
         with contextlib.ExitStack() as stack:
             files = "" if listed.files is None else stack.enter_context(spill(_block(listed, listed.files)))
             words = "" if vectors is None else stack.enter_context(spill(vectors))
-            index = file_index(session, version.place.hadoop, version.number, constants, files, listing.size, words)
+            place = version.place.hadoop
+            index = file_index(session, place, version.number, constants, files, listing.size, words, options)
         # If a join removes deleted rows, the frame is tied to the version of the joined bitmaps.
         follows = version.follows and reader is not None
         if listed.files is None or len(listed.files) or follows:
@@ -242,7 +245,7 @@ def scan(version: Version, listing: Listing, data: list[dict[str, Any]]) -> Any:
             if follows:
                 planner = _FollowingPlanner(version, planner, leaves_out=leaves_out)
             set_planner(session, index, planner, follows=follows)
-        frame = DataFrame(frame_of_index(session, index, schema(data), reader), spark)
+        frame = DataFrame(frame_of_index(session, index, schema(data), reader, options), spark)
         _count_by_log(session)
         if reader is not None:
             _make_rows(session)

@@ -14,6 +14,7 @@ from deltafast.exceptions import DataFileNotFoundError, DeltaError
 from deltafast.spark._scan.file_index import kept
 from deltafast.spark._scan.physical_columns import array_of, field_of, spark_schema
 from deltafast.spark._scan.snapshot import VECTOR
+from deltafast.spark._session.file_options import file_options
 
 if TYPE_CHECKING:
     from deltafast.spark._scan.snapshot import Listing, Version
@@ -73,7 +74,7 @@ def scan(version: Version, listing: Listing, data: list[dict[str, Any]]) -> Any:
         # File names are not interpreted, and folders called `column=value` are no partitions: if only some files are
         # in such folders, Spark 4.2 reads the others twice.
         reader = session.spark.read.schema(spark_schema(data)).options(
-            __globPaths__="false", recursiveFileLookup="true"
+            __globPaths__="false", recursiveFileLookup="true", **file_options(session, version.place, "READ")
         )
         try:
             frame = _parquet(version, reader, places)

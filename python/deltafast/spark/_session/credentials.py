@@ -16,7 +16,7 @@ from urllib.parse import quote, urlsplit
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-__all__ = ["PREFIXES", "azure", "gcs", "s3"]
+__all__ = ["PREFIXES", "azure", "gcs", "s3", "s3_without_credentials"]
 
 #: Prefixes of the settings, for callers that pass them on.
 PREFIXES: Final = ("fs.s3a.", "fs.azure.", "fs.gs.", "google.cloud.", "hadoop.security.credential.")
@@ -61,6 +61,18 @@ _ENCRYPTED: Final = {
 _ONLY_HADOOP: Final = ("accesspoint.arn", "delegation.token.binding", "security.credential.provider.path")
 
 
+def s3_without_credentials(settings: Mapping[str, str], bucket: str) -> dict[str, str]:
+    """Return the options of a bucket but its credentials: endpoint, region, encryption, proxy.
+
+    Args:
+        settings: Settings of Hadoop, by their full names.
+        bucket: The bucket.
+    """
+    given = _s3_settings(settings, bucket)
+    found = _s3_endpoint(given, bucket) | (_s3_encryption(given) or {}) | (_s3_proxy(given) or {})
+    return found | _s3_payer(given)
+
+
 def s3(settings: Mapping[str, str], bucket: str) -> dict[str, str] | None:
     """Return the options of a bucket, whose own settings override those of all buckets.
 
@@ -71,10 +83,7 @@ def s3(settings: Mapping[str, str], bucket: str) -> dict[str, str] | None:
     Returns:
         The options; None if only Hadoop can access it.
     """
-    given: dict[str, str] = {}
-    for prefix in ("fs.s3a.", f"fs.s3a.bucket.{bucket}."):
-        given |= {key[len(prefix) :]: value.strip() for key, value in settings.items() if key.startswith(prefix)}
-    given = {key: value for key, value in given.items() if value}
+    given = _s3_settings(settings, bucket)
     if any(given.get(key) for key in _ONLY_HADOOP) or (_KEYSTORES in settings and "secret.key" not in given):
         return None
     found = _s3_credentials(given)
@@ -82,10 +91,19 @@ def s3(settings: Mapping[str, str], bucket: str) -> dict[str, str] | None:
     proxy = _s3_proxy(given)
     if found is None or encrypted is None or proxy is None:
         return None
-    found |= encrypted | proxy | _s3_endpoint(given, bucket)
-    if _is(given.get("requester.pays.enabled")):
-        found["AWS_REQUEST_PAYER"] = "true"
-    return found
+    return found | encrypted | proxy | _s3_endpoint(given, bucket) | _s3_payer(given)
+
+
+def _s3_settings(settings: Mapping[str, str], bucket: str) -> dict[str, str]:
+    """Return the settings of a bucket by their names without prefix."""
+    given: dict[str, str] = {}
+    for prefix in ("fs.s3a.", f"fs.s3a.bucket.{bucket}."):
+        given |= {key[len(prefix) :]: value.strip() for key, value in settings.items() if key.startswith(prefix)}
+    return {key: value for key, value in given.items() if value}
+
+
+def _s3_payer(given: Mapping[str, str]) -> dict[str, str]:
+    return {"AWS_REQUEST_PAYER": "true"} if _is(given.get("requester.pays.enabled")) else {}
 
 
 def _s3_credentials(given: Mapping[str, str]) -> dict[str, str] | None:  # noqa: C901, PLR0911 - one line per class

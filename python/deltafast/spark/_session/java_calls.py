@@ -9,6 +9,8 @@ from weakref import WeakKeyDictionary, WeakSet
 from deltafast.spark._session.java_library import add_service, call_static, construct, load, package_of
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from deltafast.spark._session.java_library import JavaSession
 
 __all__ = [
@@ -139,7 +141,14 @@ class _Interface:
 
 
 def file_index(
-    session: JavaSession, root: str, version: int, partition: Any, files: str, size: int, vectors: str
+    session: JavaSession,
+    root: str,
+    version: int,
+    partition: Any,
+    files: str,
+    size: int,
+    vectors: str,
+    file_options: Mapping[str, str],
 ) -> Any:
     """Return a file index.
 
@@ -151,14 +160,17 @@ def file_index(
         files: A file with the list of the files as an Arrow stream; empty to list them for each query.
         size: Their bytes.
         vectors: A file with the deletion vectors as an Arrow stream; empty if there are none.
+        file_options: Settings of Hadoop for the files of the table.
     """
     spark = session.spark
     configuration = spark._jsparkSession.sessionState().newHadoopConf()
+    for key, value in file_options.items():
+        configuration.set(key, value)
     context = spark._sc._jsc.sc()
     return _new(session, "DeltaFileIndex", root, version, partition, files, size, configuration, vectors, context)
 
 
-def frame_of_index(session: JavaSession, index: Any, columns: Any, reader: Any) -> Any:
+def frame_of_index(session: JavaSession, index: Any, columns: Any, reader: Any, file_options: Mapping[str, str]) -> Any:
     """Return the Java frame of the physical columns and constants of a file index.
 
     Args:
@@ -166,8 +178,12 @@ def frame_of_index(session: JavaSession, index: Any, columns: Any, reader: Any) 
         index: The file index.
         columns: The schema of the files.
         reader: The reader of files; Spark's if None.
+        file_options: Settings of Hadoop for the files of the table.
     """
-    return index.frame(session.spark._jsparkSession, columns, reader)
+    options = session.jvm.java.util.HashMap()
+    for key, value in file_options.items():
+        options.put(key, value)
+    return index.frame(session.spark._jsparkSession, columns, reader, options)
 
 
 def set_planner(session: JavaSession, index: Any, planner: FilePlanner, *, follows: bool) -> None:

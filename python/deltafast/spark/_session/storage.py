@@ -140,7 +140,12 @@ def place_of(
         return _place_of_name(session, text, given)
     place = _place_of_location(session, text, given)
     found = named_at(place.hadoop)
-    return place if found is None else place._replace(uri=found.uri, options=_of_catalog(given, found))
+    if found is None:
+        return place
+    scheme, _, rest = place.hadoop.partition("://")
+    if scheme == "s3a":
+        given = credentials.s3_without_credentials(settings_of(session), rest.partition("/")[0]) | given
+    return place._replace(uri=found.uri, options=_of_catalog(given, found))
 
 
 def _place_of_name(session: HadoopSettings, name: str, given: dict[str, str]) -> Place:
@@ -152,7 +157,13 @@ def _place_of_name(session: HadoopSettings, name: str, given: dict[str, str]) ->
     if found is None:
         message = f"{name} is a table of no catalog: give enable(spark, catalogs=...) its server"
         raise InvalidArgumentError(message)
-    return Place(found.uri, found.uri, _of_catalog(given, found))
+    return Place(found.uri, found.uri, _of_catalog(_s3_server(session) | given, found))
+
+
+def _s3_server(session: HadoopSettings) -> dict[str, str]:
+    """Return the options of a server for S3 that is not AWS, where its URL is the same for all buckets."""
+    found = credentials.s3_without_credentials(settings_of(session), "")
+    return found if found.get("AWS_VIRTUAL_HOSTED_STYLE_REQUEST") == "false" else {}
 
 
 def _of_catalog(given: dict[str, str], table: NamedTable) -> dict[str, Any]:

@@ -11,6 +11,7 @@ import threading
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import unquote
 
+from deltafast.catalog.unity.resolve import provider_of
 from deltafast.catalog.unity.table_name import SCHEME, TableName, parse_name
 from deltafast.exceptions import InvalidArgumentError, TableNotFoundError
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from deltafast.catalog.unity.client import UnityCatalog
+    from deltafast.catalog.unity.vended_credentials import VendedCredentials
 
 __all__ = [
     "CATALOG_CLASS",
@@ -46,6 +48,8 @@ class NamedTable(NamedTuple):
 
     name: TableName
     catalog: UnityCatalog
+    #: Its credential provider; None if it is not known, or the place needs none.
+    provider: VendedCredentials | None = None
 
     @property
     def uri(self) -> str:
@@ -94,15 +98,15 @@ def located(name: str) -> str | None:
     if found is None:
         return None
     try:
-        location = found.catalog.table(found.uri).location
+        table = found.catalog.table(found.uri)
     except TableNotFoundError:
         return None
     with _LOCK:
         # It may have been dropped and created again elsewhere.
-        for known in [known for known, table in _TABLES.items() if table == found]:
+        for known in [known for known, other in _TABLES.items() if other.name == found.name]:
             del _TABLES[known]
-        _TABLES[_key(location)] = found
-    return location
+        _TABLES[_key(table.location)] = found._replace(provider=provider_of(found.catalog, table))
+    return table.location
 
 
 def named(name: str) -> NamedTable | None:

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from deltafast.exceptions import ConstraintViolatedError, InvalidArgumentError
+from deltafast.spark._session.file_options import file_options
 from deltafast.spark._write.identity_columns import ENDED
 from deltafast.spark._write.physical_schema import BROKEN
 
@@ -86,6 +87,7 @@ def write_folder(
         # Spark shreds by a schema of the session, too, which the option does not override.
         settings = _SETTINGS | _UNSHREDDED
     given = {"mapreduce.fileoutputcommitter.marksuccessfuljobs": "false", **options}
+    given |= file_options(session, place, "READ_WRITE")
     with session.set(settings), one_line_row_errors():
         writer = rows.write.mode("append").options(**given).partitionBy(*partition)
         writer.parquet(f"{place.hadoop}/{folder}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from deltafast.spark._session.file_options import file_options
 from deltafast.spark._session.java_library import UnavailableError, load, on_executors
 from deltafast.spark.jobs.tasks import keys_of, shared
 
@@ -66,6 +67,6 @@ def copy_row_groups(
     # One file of a task is open at a time.
     writer = frame.sortWithinPartitions(part, _ORDER).select(part, _SOURCE).write.format(name).mode("append")
     # The session may limit the rows of a file, which are files here.
-    options = {"root": place.hadoop, "maxRecordsPerFile": "0"}
+    options = {"root": place.hadoop, "maxRecordsPerFile": "0", **file_options(session, place, "READ_WRITE")}
     options["mapreduce.fileoutputcommitter.marksuccessfuljobs"] = "false"
     writer.options(**options).partitionBy(part).save(f"{place.hadoop}/{folder}")

@@ -99,9 +99,13 @@ public final class DeltaFileIndex implements FileIndex, LongSupplier {
 
   /**
    * The frame of the physical columns and of the constants; `reader` reads the files, or Spark's
-   * own reader if it is null.
+   * own reader if it is null, with `options`.
    */
-  public Dataset<Row> frame(SparkSession session, StructType columns, FileFormat reader) {
+  public Dataset<Row> frame(
+      SparkSession session,
+      StructType columns,
+      FileFormat reader,
+      java.util.Map<String, String> options) {
     HadoopFsRelation relation =
         new HadoopFsRelation(
             this,
@@ -109,7 +113,7 @@ public final class DeltaFileIndex implements FileIndex, LongSupplier {
             columns,
             Option.empty(),
             reader == null ? new ParquetFileFormat() : reader,
-            Map$.MODULE$.empty(),
+            Map$.MODULE$.from(CollectionConverters.asScala(options)),
             session);
     return session.baseRelationToDataFrame(relation);
   }

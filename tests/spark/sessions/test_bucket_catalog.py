@@ -1,0 +1,252 @@
+"""Tables of Unity Catalog in S3, with keys that expire after seconds; executors are other processes without deltafast."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import json
+import os
+import pathlib
+import re
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+import deltafast.spark
+import servers
+from deltafast import DeltaTable, write_deltalake
+from deltafast.catalog import UnityCatalog
+from deltafast.catalog.unity import OAuthClient
+from expiring_keys import KeyServer, options
+from spark import cluster
+from spark.helpers import ids, plan
+from unity import UnityServer
+
+from .started import Started, builder
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.proof,
+    pytest.mark.timeout(600),
+    pytest.mark.child_session("catalog-in-s3"),
+]
+
+HOME = pathlib.Path(os.environ["SPARK_HOME"])
+NAME = "main.sales.orders"
+SDK = "2.35.4"
+#: Seconds for which a key is valid: the first request of a process takes two on a busy machine.
+LIFE = 10.0
+
+
+def packages() -> str:
+    """Return Hadoop's S3A in the release that PySpark has, and what it uses of the SDK, which is 600 MB as a whole."""
+    (jar,) = (HOME / "jars").glob("hadoop-client-api-*.jar")
+    release = re.fullmatch(r"hadoop-client-api-(.+)\.jar", jar.name)[1]
+    sdk = (f"software.amazon.awssdk:{name}:{SDK}" for name in ("s3-transfer-manager", "sts"))
+    return ",".join((f"org.apache.hadoop:hadoop-aws:{release}", *sdk))
+
+
+@pytest.fixture(scope="session")
+def keys():
+    """S3 that takes only keys of the catalog that have not expired."""
+    with servers.s3() as bucket, KeyServer(bucket.port).running() as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def started(keys, tmp_path_factory):
+    """The session, which has no keys."""
+    os.environ.pop("PYTHONPATH", None)
+    with cluster.running(tmp_path_factory.mktemp("cluster"), HOME) as running:
+        os.environ |= {"PYSPARK_PYTHON": running.bare, "SPARK_LOCAL_IP": "127.0.0.1"}
+
+        def build():
+            made = builder(running.master).config("spark.executor.memory", "600m").config("spark.log.level", "OFF")
+            made = made.config("spark.jars.packages", packages())
+            made = made.config("spark.jars.excludes", "software.amazon.awssdk:bundle")
+            made = made.config("spark.hadoop.fs.s3a.endpoint", keys.url)
+            made = made.config("spark.hadoop.fs.s3a.endpoint.region", "eu-west-1")
+            made = made.config("spark.hadoop.fs.s3a.path.style.access", "true")
+            made = made.config("spark.hadoop.fs.s3a.attempts.maximum", "1")
+            made = made.config("spark.hadoop.fs.s3a.retry.limit", "1").config("spark.task.maxFailures", 1)
+            return made.config("spark.sql.shuffle.partitions", 2).getOrCreate()
+
+        started = Started(build)
+        yield started
+        started.stop()
+
+
+def key_of(keys):
+    """Return a new key, as the Delta API has it, and when it expires."""
+    key = keys.issue(LIFE)
+    config = {"s3.access-key-id": key["access_key_id"], "s3.secret-access-key": "SECRET"}
+    return config | {"s3.session-token": key["token"]}, time.time() + LIFE
+
+
+@contextlib.contextmanager
+def issuer(server, tokens):
+    """Run a server that gives clients of OAuth the token that the catalog accepts now; gives its URL."""
+
+    class Issuer(servers.Server):
+        def answer(self, method, target, headers, body):
+            tokens.append(server.token)
+            answer = {"access_token": server.token, "expires_in": 3600, "token_type": "Bearer"}
+            return servers.Answer(200, {}, json.dumps(answer).encode())
+
+    with Issuer().running() as running:
+        yield f"{running.url}/oidc/v1/token"
+
+
+@pytest.fixture
+def server(keys):
+    """The catalog, which gives a key for each request."""
+    keys.forget()
+
+    with UnityServer(lambda _location, _operation: key_of(keys)).running() as running:
+        running.warehouse = "s3://bucket/warehouse"
+        yield running
+        assert running.violations == []
+        # No request had a key that had expired.
+        assert keys.refused == []
+
+
+@pytest.fixture
+def spark(started, server):
+    """The session, with the catalog."""
+    deltafast.spark.enable(started.session(), catalogs={"main": UnityCatalog(server.url, server.token)})
+    yield from started.isolated()
+    deltafast.spark.enable(started.session())
+
+
+@pytest.fixture
+def table(keys, server):
+    """Open the table without Spark."""
+
+    def opened():
+        catalog = UnityCatalog(server.url, server.token)
+        return DeltaTable(f"uc://{NAME}", storage_options=options(keys), catalog=catalog)
+
+    return opened
+
+
+def test_the_life_of_a_managed_table(spark, server, table):
+    feed = "TBLPROPERTIES ('delta.enableChangeDataFeed'='true', 'delta.enableDeletionVectors'='true')"
+    spark.sql(f"CREATE TABLE {NAME} (id BIGINT, state STRING) USING delta {feed}")
+    spark.range(1, 1001).repartition(4).selectExpr("id", "'new' state").writeTo(NAME).append()
+    time.sleep(LIFE)
+    spark.sql(f"UPDATE {NAME} SET state = 'paid' WHERE id <= 10")
+    source = "(SELECT 2L id, 'sent' state UNION ALL SELECT 1001L, 'new')"
+    spark.sql(
+        f"MERGE INTO {NAME} t USING {source} s ON t.id = s.id WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
+    )
+    spark.sql(f"DELETE FROM {NAME} WHERE id = 3")
+    time.sleep(LIFE)
+    spark.sql(f"OPTIMIZE {NAME}")
+    expected = [1, 2, *range(4, 1002)]
+    assert ids(spark.table(NAME)) == expected
+    assert sorted(table().to_pyarrow_table()["id"].to_pylist()) == expected
+    assert {row.state for row in spark.table(NAME).where("id IN (1, 2)").collect()} == {"paid", "sent"}
+    assert ids(spark.sql(f"SELECT * FROM {NAME} VERSION AS OF 1")) == list(range(1, 1001))
+    changes = spark.sql(f"SELECT * FROM table_changes('{NAME}', 2)").groupBy("_change_type").count()
+    assert {row._change_type: row["count"] for row in changes.collect()} == {
+        "update_preimage": 11,
+        "update_postimage": 11,
+        "insert": 1,
+        "delete": 1,
+    }
+    (state,) = server.tables.values()
+    assert table().version() == state["latest"]
+
+
+def test_eight_writers_lost_answers_and_a_cancelled_writer(spark, server, table):
+    spark.sql(f"CREATE TABLE {NAME} (id BIGINT) USING delta")
+
+    def append(number):
+        spark.range(10 * number, 10 * number + 10).writeTo(NAME).append()
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(append, range(8)))
+        posts = itertools.count()
+        server.loses = lambda request: request.startswith("POST") and next(posts) % 2 == 0
+        append(8)
+        append(9)
+        server.loses = None
+        # The executors begin files of rows that wait, and the job is cancelled.
+        slow = spark.range(1000, 1004).selectExpr("id", "java_method('java.lang.Thread', 'sleep', 60000L) waited")
+        writing = pool.submit(lambda: slow.where("waited <> ''").select("id").writeTo(NAME).append())
+        time.sleep(3)
+        assert not writing.done()
+        spark.sparkContext.cancelAllJobs()
+        with pytest.raises(Exception, match=r"(?i)cancel"):
+            writing.result(30)
+    assert next(posts) >= 4
+    assert ids(spark.table(NAME)) == sorted(table().to_pyarrow_table()["id"].to_pylist()) == list(range(100))
+    (state,) = server.tables.values()
+    assert table().version() == state["latest"] == 10
+
+
+def test_a_query_takes_longer_than_a_key_is_valid(spark, keys):
+    spark.sql(f"CREATE TABLE {NAME} (id BIGINT) USING delta")
+    for start in range(0, 80, 10):
+        spark.range(start, start + 10, 1, 1).writeTo(NAME).append()
+    # One row of each file waits; an executor reads some files one after the other.
+    wait = f"if(id % 10 = 0, java_method('java.lang.Thread', 'sleep', {round(LIFE * 300)}L), '') waited"
+    frame = spark.table(NAME).selectExpr("id", wait)
+    begin = time.monotonic()
+    issued = keys.issued
+    assert ids(frame) == list(range(80))
+    assert time.monotonic() - begin > LIFE
+    # The executors asked for more than the first one.
+    assert keys.issued >= issued + 4
+
+
+def test_no_key_or_token_is_shown(spark, server):
+    spark.sql(f"CREATE TABLE {NAME} (id BIGINT) USING delta")
+    spark.range(3).writeTo(NAME).append()
+    frame = spark.table(NAME)
+    for text in (plan(frame), frame._jdf.queryExecution().debug().toString(), repr(frame)):
+        assert server.token not in text.split()
+        assert "SECRET" not in text
+
+
+def test_other_buckets_keep_the_keys_of_the_session(spark, keys):
+    """The credentials of the catalog are for the files of its table only."""
+    spark.sql(f"CREATE TABLE {NAME} (id BIGINT) USING delta")
+    spark.range(3).writeTo(NAME).append()
+    assert ids(spark.table(NAME)) == [0, 1, 2]
+    with pytest.raises(Exception, match=r"(?i)credential|403"):
+        spark.read.parquet("s3a://bucket/warehouse").collect()
+    keys.refused.clear()
+
+
+def test_a_client_of_oauth_and_a_server_without_the_delta_api(started, keys):
+    keys.forget()
+    given = {"storage_options": options(keys), "credential_provider": lambda: keys.issue(LIFE)}
+    write_deltalake("s3://bucket/external", {"id": [1, 2, 3]}, **given)
+    tokens = []
+
+    def credentials(_location, operation):
+        operations.append(operation)
+        return key_of(keys)
+
+    operations = []
+    with UnityServer(credentials, has_delta_api=False).running() as server, issuer(server, tokens) as url:
+        catalog = UnityCatalog(server.url, oauth=OAuthClient("client", "hidden", url))
+        catalog.register(NAME, DeltaTable("s3://bucket/external", **given))
+        spark = started.session()
+        deltafast.spark.enable(spark, catalogs={"main": catalog})
+        try:
+            assert ids(spark.table(NAME)) == [1, 2, 3]
+            assert "READ" in operations
+            spark.range(4, 6).writeTo(NAME).append()
+            time.sleep(LIFE)
+            # The server no longer accepts the token.
+            server.token = "other"
+            assert ids(spark.table(NAME)) == [1, 2, 3, 4, 5]
+        finally:
+            deltafast.spark.enable(spark)
+        assert server.violations == []
+    # The driver and an executor, and each again when it was refused.
+    assert len(tokens) >= 4
+    assert keys.refused == []
