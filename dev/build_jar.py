@@ -55,6 +55,12 @@ def package_of(version: str, files: dict[str, str]) -> str:
     return f"{_PACKAGE}.x{hashlib.sha256(text.encode()).hexdigest()[:12]}"
 
 
+def classpath() -> str:
+    """Return the class path of the sources: PySpark's jars, and the libraries for S3 and Azure."""
+    stores = java_tools.fetched(CACHE, _S3, with_dependencies=True) + java_tools.fetched(CACHE, _AZURE)
+    return ":".join([java_tools.classpath(), *map(str, stores)])
+
+
 def compile_sources(files: dict[str, str], folder: Path) -> dict[str, bytes]:
     """Compile sources, with every warning as an error; return the class files by their paths."""
     written = [folder / "sources" / path for path in files]
@@ -63,9 +69,7 @@ def compile_sources(files: dict[str, str], folder: Path) -> dict[str, bytes]:
         file.write_text(text, encoding="utf-8")
     out = folder / "classes"
     command = [java_tools.program("javac"), "--release", "17", "-encoding", "UTF-8", _LINT, "-Werror"]
-    stores = java_tools.fetched(CACHE, _S3, with_dependencies=True) + java_tools.fetched(CACHE, _AZURE)
-    libraries = ":".join([java_tools.classpath(), *map(str, stores)])
-    command += ["-proc:none", "-implicit:none", "-cp", libraries, "-d", str(out), *map(str, written)]
+    command += ["-proc:none", "-implicit:none", "-cp", classpath(), "-d", str(out), *map(str, written)]
     if subprocess.run(command, check=False).returncode:
         sys.exit("javac failed")
     return {file.relative_to(out).as_posix(): file.read_bytes() for file in sorted(out.rglob("*.class"))}

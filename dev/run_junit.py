@@ -13,7 +13,6 @@ import build_jar
 import java_tools
 
 TESTS = build_jar.ROOT / "java/src/test/java"
-CACHE = build_jar.ROOT / "target/java"
 
 
 def main() -> None:
@@ -21,12 +20,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--reports", type=Path, help="a folder for the results as XML")
     chosen = parser.parse_args()
-    junit = java_tools.fetched(CACHE, java_tools.JUNIT)[0]
+    junit = java_tools.fetched(build_jar.CACHE, java_tools.JUNIT)[0]
     files = [*build_jar.SOURCES.rglob("*.java"), *TESTS.rglob("*.java")]
     # Spark accesses internals of the JDK, as its own launcher allows.
     opened = [f"--add-opens=java.base/{name}=ALL-UNNAMED" for name in ("java.nio", "sun.nio.ch", "java.lang")]
     with tempfile.TemporaryDirectory(prefix="deltafast-") as out:
-        path = f"{junit}:{java_tools.classpath()}"
+        path = f"{junit}:{build_jar.classpath()}"
         command = [java_tools.program("javac"), "--release", "17", "-proc:none", "-nowarn", "-cp", path, "-d", out]
         subprocess.run([*command, *map(str, files)], check=True)
         command = [java_tools.program("java"), *opened, "-Xmx512m", "-cp", f"{path}:{out}"]
