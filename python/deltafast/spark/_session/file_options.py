@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Literal
 
-from deltafast.catalog.rest_client import OAuthClient
 from deltafast.exceptions import DeltaError
 from deltafast.spark._session.java_library import UnavailableError, load, on_executors
 from deltafast.spark._session.unity_tables import named_at
@@ -31,7 +30,7 @@ _FILE_SYSTEMS: Final = {
 
 
 def file_options(session: Session, place: Place, operation: Literal["READ", "READ_WRITE"]) -> dict[str, str]:
-    """Return the settings; none for a table without a catalog, for one on local disks or in GCS, and over Connect.
+    """Return the settings; an empty dict without a catalog, for tables on local disks or in GCS, and over Connect.
 
     Args:
         session: The session.
@@ -70,6 +69,8 @@ def file_options(session: Session, place: Place, operation: Literal["READ", "REA
 
 def _authorization(client: RestClient) -> dict[str, str]:
     """Return the settings with which executors ask the server; a function is called here."""
+    from deltafast.catalog.rest_client import OAuthClient
+
     auth = client.auth
     if auth is None:
         return {}

@@ -180,7 +180,8 @@ def frame_of_index(session: JavaSession, index: Any, columns: Any, reader: Any, 
         reader: The reader of files; Spark's if None.
         file_options: Settings of Hadoop for the files of the table.
     """
-    options = session.jvm.java.util.HashMap()
+    # Most tables have no options, and each call to Java costs time.
+    options: Any = session.jvm.java.util.HashMap() if file_options else None
     for key, value in file_options.items():
         options.put(key, value)
     return index.frame(session.spark._jsparkSession, columns, reader, options)

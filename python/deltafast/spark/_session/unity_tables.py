@@ -11,7 +11,6 @@ import threading
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import unquote
 
-from deltafast.catalog.unity.resolve import provider_of
 from deltafast.catalog.unity.table_name import SCHEME, TableName, parse_name
 from deltafast.exceptions import InvalidArgumentError, TableNotFoundError
 
@@ -97,6 +96,9 @@ def located(name: str) -> str | None:
     found = named(name)
     if found is None:
         return None
+    # Sessions without catalogs need not load the client.
+    from deltafast.catalog.unity.resolve import provider_of
+
     try:
         table = found.catalog.table(found.uri)
     except TableNotFoundError:

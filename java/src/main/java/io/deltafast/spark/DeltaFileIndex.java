@@ -99,7 +99,7 @@ public final class DeltaFileIndex implements FileIndex, LongSupplier {
 
   /**
    * The frame of the physical columns and of the constants; `reader` reads the files, or Spark's
-   * own reader if it is null, with `options`.
+   * own reader if it is null, with `options` unless they are null.
    */
   public Dataset<Row> frame(
       SparkSession session,
@@ -113,7 +113,9 @@ public final class DeltaFileIndex implements FileIndex, LongSupplier {
             columns,
             Option.empty(),
             reader == null ? new ParquetFileFormat() : reader,
-            Map$.MODULE$.from(CollectionConverters.asScala(options)),
+            options == null
+                ? Map$.MODULE$.empty()
+                : Map$.MODULE$.from(CollectionConverters.asScala(options)),
             session);
     return session.baseRelationToDataFrame(relation);
   }
