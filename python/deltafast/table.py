@@ -15,7 +15,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, cast
 
 from deltafast import _core
-from deltafast._catalog_tables.table_handle import handle_class, is_catalog_name, is_table_of_catalog, refuse_share
+from deltafast._catalog_tables.table_handle import (
+    handle_class,
+    is_catalog_name,
+    is_table_of_catalog,
+    refuse_name,
+    refuse_share,
+)
 from deltafast._catalog_tables.write_target import catalog_target
 from deltafast._display import DetailDict, HistoryList, size_text, summary_html
 from deltafast._handle import (
@@ -1506,7 +1512,8 @@ class DeltaTable(HandleOwner):
             The new table.
 
         Raises:
-            InvalidArgumentError: There is a table at `target`; with `replace`, one with rows.
+            InvalidArgumentError: There is a table at `target` (with `replace`: one with rows), or it is a name in a
+                catalog.
             DeltaProtocolError: This release cannot write such a table, or `target` is in another store.
         """
         chosen = self._handle.storage_options if storage_options is None else storage_options
@@ -1515,6 +1522,7 @@ class DeltaTable(HandleOwner):
             "replace": replace,
             "commit_options": commit_options(commit_properties),
         }
+        refuse_name(target, "clone")
         with counted(progress):
             place = address(target)
             _core.clone_table(self._handle.snapshot, place, options, text_options(chosen, place))

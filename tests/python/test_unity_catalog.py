@@ -15,9 +15,10 @@ import pyarrow as pa
 import pytest
 
 import servers
-from deltafast import DeltaTable, write_deltalake
+from deltafast import DeltaTable, convert_to_deltalake, write_deltalake
 from deltafast.catalog import FolderCommitter, UnityCatalog
 from deltafast.catalog.unity import CatalogError, OAuthClient
+from deltafast.doctor import examine
 from deltafast.exceptions import DeltaError, DeltaProtocolError, InvalidArgumentError, StorageError, TableNotFoundError
 from expiring_keys import LIFE, KeyServer, options
 from support import same_rows
@@ -403,6 +404,15 @@ def test_what_is_wrong_is_one_line(server, tmp_path, what):
     shown = [str(error), repr(error), repr(error.__dict__), *traceback.format_exception_only(error)]
     assert not [text for text in shown if "SECRET" in text]
     assert "\n" not in str(error)
+
+
+@pytest.mark.parametrize("name", [NAME, "glue://sales.orders"])
+def test_some_commands_take_locations_only(tmp_path, name):
+    write_deltalake(tmp_path / "t", {"id": [1]})
+    calls = (lambda: DeltaTable(tmp_path / "t").clone(name), lambda: convert_to_deltalake(name), lambda: examine(name))
+    for call in calls:
+        with pytest.raises(InvalidArgumentError, match=f"takes the location of a table, not {name}"):
+            call()
 
 
 class TestCredentials:

@@ -16,12 +16,25 @@ if TYPE_CHECKING:
 
     from deltafast.catalog.unity.client import UnityCatalog
 
-__all__ = ["handle_class", "is_catalog_name", "is_table_of_catalog", "newest_handle", "refuse_share"]
+__all__ = ["handle_class", "is_catalog_name", "is_table_of_catalog", "newest_handle", "refuse_name", "refuse_share"]
 
 
 def is_catalog_name(table_uri: object) -> TypeGuard[str]:
     """Return whether a location is the name of a table in a catalog, in which tables can be created."""
     return isinstance(table_uri, str) and table_uri.startswith((GLUE, UNITY))
+
+
+def refuse_name(table_uri: object, command: str) -> None:
+    """Reject the name of a table in a catalog for a command that creates tables at locations only.
+
+    Raises:
+        InvalidArgumentError: It is one.
+    """
+    if is_catalog_name(table_uri):
+        message = f"{command} takes the location of a table, not {table_uri}, its name in a catalog"
+        if table_uri.startswith(UNITY):
+            message += "; UnityCatalog.register gives the name afterwards"
+        raise InvalidArgumentError(message)
 
 
 def handle_class(table_uri: str | os.PathLike[str]) -> type[TableHandle]:

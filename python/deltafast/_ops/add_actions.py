@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from deltafast import _core
+from deltafast._catalog_tables.table_handle import refuse_name
 from deltafast._util.locations import address
 from deltafast._util.options import commit_options, names, property_strings, text_options
 from deltafast.exceptions import InvalidArgumentError
@@ -66,6 +67,7 @@ def create_table_with_add_actions(
         "configuration": property_strings(configuration),
         "commit_options": commit_options(commit_properties, post_commithook_properties),
     }
+    refuse_name(table_uri, "create_table_with_add_actions")
     uri = address(table_uri)
     _commit(uri, schema, add_actions, options, storage_options=text_options(storage_options, uri))
 

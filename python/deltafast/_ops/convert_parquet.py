@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any, Literal
 
 from deltafast import _core
+from deltafast._catalog_tables.table_handle import refuse_name
 from deltafast._util.locations import address
 from deltafast._util.options import commit_options, property_strings, text_options
 from deltafast.credentials.provider import with_provider
@@ -65,8 +66,8 @@ def convert_to_deltalake(
         credential_provider: As for `DeltaTable`.
 
     Raises:
-        InvalidArgumentError: The table exists already, there are no files, or the folders do not match the partition
-            columns.
+        InvalidArgumentError: The table exists already, there are no files, the folders do not match the partition
+            columns, or the location is a name in a catalog.
         SchemaMismatchError: A column has two types; the error names a file of each.
         CorruptDataError: A file is not a Parquet file.
     """
@@ -90,6 +91,7 @@ def convert_to_deltalake(
         "ignore_existing": mode == "ignore",
         "commit_options": commit_options(commit_properties, post_commithook_properties),
     }
+    refuse_name(uri, "convert_to_deltalake")
     place, storage = address(uri), with_provider(storage_options, credential_provider)
     with counted(progress):
         _core.convert_to_delta(place, options, text_options(storage, place))

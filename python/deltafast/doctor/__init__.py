@@ -10,6 +10,7 @@ import shlex
 import warnings
 from typing import TYPE_CHECKING
 
+from deltafast._catalog_tables.table_handle import refuse_name
 from deltafast._util.locations import address
 from deltafast.doctor.files import change_findings, file_findings
 from deltafast.doctor.finding import Finding, FindingList
@@ -41,9 +42,11 @@ def examine(
         Problems first, then advice; empty if nothing was found.
 
     Raises:
+        InvalidArgumentError: The location is a name in a catalog.
         TableNotFoundError: There is no table at the location.
         StorageError: A request to the store failed.
     """
+    refuse_name(table_uri, "doctor")
     uri = address(table_uri)
     shown = shlex.quote(uri)
     with warnings.catch_warnings(record=True) as said:

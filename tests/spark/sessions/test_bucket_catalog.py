@@ -1,4 +1,7 @@
-"""Tables of Unity Catalog in S3, with keys that expire after seconds; executors are other processes without deltafast."""
+"""Tables of Unity Catalog in S3 and Azure, with credentials that expire after seconds.
+
+Executors are other processes, without deltafast.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,9 @@ import json
 import os
 import pathlib
 import re
+import signal
+import subprocess
+import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -18,45 +24,45 @@ import servers
 from deltafast import DeltaTable, write_deltalake
 from deltafast.catalog import UnityCatalog
 from deltafast.catalog.unity import OAuthClient
-from expiring_keys import KeyServer, options
 from spark import cluster
 from spark.helpers import ids, plan
 from unity import UnityServer
 
+from . import expiring_stores
+from .expiring_stores import LIFE, SECRETS
 from .started import Started, builder
 
 pytestmark = [
     pytest.mark.spark,
     pytest.mark.proof,
     pytest.mark.timeout(600),
-    pytest.mark.child_session("catalog-in-s3"),
+    pytest.mark.child_session("catalog-in-stores"),
 ]
 
 HOME = pathlib.Path(os.environ["SPARK_HOME"])
 NAME = "main.sales.orders"
 SDK = "2.35.4"
-#: Seconds for which a key is valid: the first request of a process takes two on a busy machine.
-LIFE = 10.0
 
 
 def packages() -> str:
-    """Return Hadoop's S3A in the release that PySpark has, and what it uses of the SDK, which is 600 MB as a whole."""
+    """Return Hadoop's S3A and ABFS in the release that PySpark has, and what is used of the SDK, 600 MB as a whole."""
     (jar,) = (HOME / "jars").glob("hadoop-client-api-*.jar")
     release = re.fullmatch(r"hadoop-client-api-(.+)\.jar", jar.name)[1]
+    hadoop = (f"org.apache.hadoop:hadoop-{name}:{release}" for name in ("aws", "azure"))
     sdk = (f"software.amazon.awssdk:{name}:{SDK}" for name in ("s3-transfer-manager", "sts"))
-    return ",".join((f"org.apache.hadoop:hadoop-aws:{release}", *sdk))
+    return ",".join((*hadoop, *sdk))
 
 
 @pytest.fixture(scope="session")
-def keys():
-    """S3 that takes only keys of the catalog that have not expired."""
-    with servers.s3() as bucket, KeyServer(bucket.port).running() as running:
+def stores():
+    """The stores; each takes only credentials of the catalog that have not expired."""
+    with expiring_stores.running() as running:
         yield running
 
 
 @pytest.fixture(scope="session")
-def started(keys, tmp_path_factory):
-    """The session, which has no keys."""
+def started(stores, tmp_path_factory):
+    """The session, which has no credentials."""
     os.environ.pop("PYTHONPATH", None)
     with cluster.running(tmp_path_factory.mktemp("cluster"), HOME) as running:
         os.environ |= {"PYSPARK_PYTHON": running.bare, "SPARK_LOCAL_IP": "127.0.0.1"}
@@ -65,11 +71,10 @@ def started(keys, tmp_path_factory):
             made = builder(running.master).config("spark.executor.memory", "600m").config("spark.log.level", "OFF")
             made = made.config("spark.jars.packages", packages())
             made = made.config("spark.jars.excludes", "software.amazon.awssdk:bundle")
-            made = made.config("spark.hadoop.fs.s3a.endpoint", keys.url)
-            made = made.config("spark.hadoop.fs.s3a.endpoint.region", "eu-west-1")
-            made = made.config("spark.hadoop.fs.s3a.path.style.access", "true")
-            made = made.config("spark.hadoop.fs.s3a.attempts.maximum", "1")
-            made = made.config("spark.hadoop.fs.s3a.retry.limit", "1").config("spark.task.maxFailures", 1)
+            for store in stores.values():
+                for name, value in store.settings().items():
+                    made = made.config(name, value)
+            made = made.config("spark.task.maxFailures", 1)
             return made.config("spark.sql.shuffle.partitions", 2).getOrCreate()
 
         started = Started(build)
@@ -77,11 +82,14 @@ def started(keys, tmp_path_factory):
         started.stop()
 
 
-def key_of(keys):
-    """Return a new key, as the Delta API has it, and when it expires."""
-    key = keys.issue(LIFE)
-    config = {"s3.access-key-id": key["access_key_id"], "s3.secret-access-key": "SECRET"}
-    return config | {"s3.session-token": key["token"]}, time.time() + LIFE
+@pytest.fixture(params=["s3", "azure"])
+def store(stores, request):
+    """Give each of the stores."""
+    found = stores[request.param]
+    found.forget()
+    yield found
+    # No request had credentials that had expired.
+    assert found.refused() == []
 
 
 @contextlib.contextmanager
@@ -99,16 +107,12 @@ def issuer(server, tokens):
 
 
 @pytest.fixture
-def server(keys):
-    """The catalog, which gives a key for each request."""
-    keys.forget()
-
-    with UnityServer(lambda _location, _operation: key_of(keys)).running() as running:
-        running.warehouse = "s3://bucket/warehouse"
+def server(store):
+    """The catalog, which gives new credentials for each request."""
+    with UnityServer(store.credentials).running() as running:
+        running.warehouse = store.root
         yield running
         assert running.violations == []
-        # No request had a key that had expired.
-        assert keys.refused == []
 
 
 @pytest.fixture
@@ -120,19 +124,21 @@ def spark(started, server):
 
 
 @pytest.fixture
-def table(keys, server):
+def table(store, server):
     """Open the table without Spark."""
 
     def opened():
         catalog = UnityCatalog(server.url, server.token)
-        return DeltaTable(f"uc://{NAME}", storage_options=options(keys), catalog=catalog)
+        return DeltaTable(f"uc://{NAME}", storage_options=store.options, catalog=catalog)
 
     return opened
 
 
-def test_the_life_of_a_managed_table(spark, server, table):
+@pytest.mark.parametrize("kind", ["managed", "external"])
+def test_a_table_lives(spark, server, store, table, kind):
     feed = "TBLPROPERTIES ('delta.enableChangeDataFeed'='true', 'delta.enableDeletionVectors'='true')"
-    spark.sql(f"CREATE TABLE {NAME} (id BIGINT, state STRING) USING delta {feed}")
+    where = f"LOCATION '{store.root.replace('warehouse', 'orders')}'" if kind == "external" else ""
+    spark.sql(f"CREATE TABLE {NAME} (id BIGINT, state STRING) USING delta {where} {feed}")
     spark.range(1, 1001).repartition(4).selectExpr("id", "'new' state").writeTo(NAME).append()
     time.sleep(LIFE)
     spark.sql(f"UPDATE {NAME} SET state = 'paid' WHERE id <= 10")
@@ -156,7 +162,9 @@ def test_the_life_of_a_managed_table(spark, server, table):
         "delete": 1,
     }
     (state,) = server.tables.values()
-    assert table().version() == state["latest"]
+    assert state["kind"] == kind.upper()
+    if kind == "managed":
+        assert table().version() == state["latest"]
 
 
 def test_eight_writers_lost_answers_and_a_cancelled_writer(spark, server, table):
@@ -186,7 +194,7 @@ def test_eight_writers_lost_answers_and_a_cancelled_writer(spark, server, table)
     assert table().version() == state["latest"] == 10
 
 
-def test_a_query_takes_longer_than_a_key_is_valid(spark, keys):
+def test_a_query_takes_longer_than_credentials_are_valid(spark, store):
     spark.sql(f"CREATE TABLE {NAME} (id BIGINT) USING delta")
     for start in range(0, 80, 10):
         spark.range(start, start + 10, 1, 1).writeTo(NAME).append()
@@ -194,46 +202,88 @@ def test_a_query_takes_longer_than_a_key_is_valid(spark, keys):
     wait = f"if(id % 10 = 0, java_method('java.lang.Thread', 'sleep', {round(LIFE * 300)}L), '') waited"
     frame = spark.table(NAME).selectExpr("id", wait)
     begin = time.monotonic()
-    issued = keys.issued
+    issued = store.issued
     assert ids(frame) == list(range(80))
     assert time.monotonic() - begin > LIFE
     # The executors asked for more than the first one.
-    assert keys.issued >= issued + 4
+    assert store.issued >= issued + 4
 
 
-def test_no_key_or_token_is_shown(spark, server):
+def test_no_secret_is_shown(spark, server):
     spark.sql(f"CREATE TABLE {NAME} (id BIGINT) USING delta")
     spark.range(3).writeTo(NAME).append()
     frame = spark.table(NAME)
     for text in (plan(frame), frame._jdf.queryExecution().debug().toString(), repr(frame)):
         assert server.token not in text.split()
-        assert "SECRET" not in text
+        assert not any(secret in text for secret in SECRETS)
 
 
-def test_other_buckets_keep_the_keys_of_the_session(spark, keys):
+def test_other_paths_keep_the_credentials_of_the_session(spark, store):
     """The credentials of the catalog are for the files of its table only."""
     spark.sql(f"CREATE TABLE {NAME} (id BIGINT) USING delta")
     spark.range(3).writeTo(NAME).append()
     assert ids(spark.table(NAME)) == [0, 1, 2]
-    with pytest.raises(Exception, match=r"(?i)credential|403"):
-        spark.read.parquet("s3a://bucket/warehouse").collect()
-    keys.refused.clear()
+    with pytest.raises(Exception, match=r"(?i)credential|403|account\.key"):
+        spark.read.parquet(re.sub("^s3:", "s3a:", store.root)).collect()
+    store.forget()
 
 
-def test_a_client_of_oauth_and_a_server_without_the_delta_api(started, keys):
-    keys.forget()
-    given = {"storage_options": options(keys), "credential_provider": lambda: keys.issue(LIFE)}
-    write_deltalake("s3://bucket/external", {"id": [1, 2, 3]}, **given)
+def test_an_executor_is_killed_while_it_writes(spark, server, table):
+    spark.sql(f"CREATE TABLE {NAME} (id BIGINT) USING delta")
+    spark.range(10).writeTo(NAME).append()
+    slow = spark.range(1000, 1004).selectExpr("id", "java_method('java.lang.Thread', 'sleep', 60000L) waited")
+    with ThreadPoolExecutor(1) as pool:
+        writing = pool.submit(lambda: slow.where("waited <> ''").select("id").writeTo(NAME).append())
+        time.sleep(3)
+        assert not writing.done()
+        # Those of this session: other tests have executors, too.
+        driver = f"CoarseGrainedScheduler@127.0.0.1:{spark.conf.get('spark.driver.port')}"
+        subprocess.run(["pkill", "-KILL", "-f", f"CoarseGrainedExecutorBackend.*{driver}"], check=True)
+        with pytest.raises(Exception, match=r"(?i)executor|worker"):
+            writing.result(60)
+    spark.range(10, 20).writeTo(NAME).append()
+    assert ids(spark.table(NAME)) == sorted(table().to_pyarrow_table()["id"].to_pylist()) == list(range(20))
+    (state,) = server.tables.values()
+    assert table().version() == state["latest"] == 2
+
+
+def test_a_driver_is_killed_between_commits(spark, server, store, table):
+    """Each append that the program saw succeed is there once, and the one that it had begun once or not at all."""
+    spark.sql(f"CREATE TABLE {NAME} (id BIGINT) USING delta")
+    settings = json.dumps({"spark.jars": spark.conf.get("spark.jars"), **store.settings()})
+    program = pathlib.Path(__file__).parents[1] / "killed_writer.py"
+    environment = os.environ | {"PYSPARK_PYTHON": sys.executable}
+    environment["PYTHONPATH"] = str(pathlib.Path(deltafast.__file__).parents[1])
+    command = [sys.executable, str(program), server.url, server.token, NAME, settings]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, text=True, env=environment, start_new_session=True
+    ) as process:
+        assert process.stdout is not None
+        seen = [int(process.stdout.readline()) for _ in range(3)]
+        time.sleep(0.1)
+        # With its Java.
+        os.killpg(process.pid, signal.SIGKILL)
+        seen += [int(line) for line in process.stdout.read().split()]
+    found = sorted(table().to_pyarrow_table()["id"].to_pylist())
+    assert found in (seen, [*seen, seen[-1] + 1])
+    spark.range(100, 101).writeTo(NAME).append()
+    assert ids(spark.table(NAME)) == [*found, 100]
+
+
+def test_a_client_of_oauth_and_a_server_without_the_delta_api(started, store):
+    given = {"storage_options": store.options, "credential_provider": store.provider}
+    location = store.root.replace("warehouse", "external")
+    write_deltalake(location, {"id": [1, 2, 3]}, **given)
     tokens = []
 
-    def credentials(_location, operation):
+    def credentials(location, operation):
         operations.append(operation)
-        return key_of(keys)
+        return store.credentials(location, operation)
 
     operations = []
     with UnityServer(credentials, has_delta_api=False).running() as server, issuer(server, tokens) as url:
         catalog = UnityCatalog(server.url, oauth=OAuthClient("client", "hidden", url))
-        catalog.register(NAME, DeltaTable("s3://bucket/external", **given))
+        catalog.register(NAME, DeltaTable(location, **given))
         spark = started.session()
         deltafast.spark.enable(spark, catalogs={"main": catalog})
         try:
@@ -249,4 +299,3 @@ def test_a_client_of_oauth_and_a_server_without_the_delta_api(started, keys):
         assert server.violations == []
     # The driver and an executor, and each again when it was refused.
     assert len(tokens) >= 4
-    assert keys.refused == []

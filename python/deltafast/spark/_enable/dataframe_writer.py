@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from deltafast._util.write_modes import save_mode
 from deltafast.exceptions import DeltaError, InvalidArgumentError
-from deltafast.spark._enable.provider import CLUSTER, PARTITION, read_frame, write_frame
+from deltafast.spark._enable.provider import CLUSTER, PARTITION, properties_in, read_frame, write_frame
 from deltafast.spark._session.session import Session
 from deltafast.spark._sql.argument_checks import path_in
-from deltafast.spark._sql.catalog import place_of_name, place_of_view
+from deltafast.spark._sql.catalog import name_in_catalog, place_of_name, place_of_view
+from deltafast.spark._sql.create_table import NewTable, create, where
 from deltafast.spark.exceptions import UnsupportedSchemaException, translated
 
 if TYPE_CHECKING:
@@ -206,10 +207,18 @@ def _save_as_table(before: Any) -> Any:
         if inside is not None:
             write_frame(writer._df, save_mode(note.mode), note.given(inside))
             return
+        session = Session(spark)
+        is_in_unity_catalog = name_in_catalog(session, name) is not None
+        if is_in_unity_catalog and note.format is None:
+            # All its tables that Spark opens are Delta tables.
+            note.format = "delta"
         if note.is_delta(spark):
-            there = place_of_name(Session(spark), name)
+            there = place_of_name(session, name)
             if there is not None and note.mode in ("append", "overwrite"):
                 write_frame(writer._df, note.mode, note.given(there))
+                return
+            if is_in_unity_catalog:
+                _create_in_unity_catalog(session, name, note, writer._df)
                 return
             # The clustering columns of a new table are only passed to the catalog.
             for key, columns in ((PARTITION, note.partition), (CLUSTER, note.cluster)):
@@ -218,6 +227,14 @@ def _save_as_table(before: Any) -> Any:
         before(writer, name)
 
     return save_as_table
+
+
+def _create_in_unity_catalog(session: Session, name: str, note: Note, rows: Any) -> None:
+    """Create a table of Unity Catalog, at the location of the option `path` or as a managed one."""
+    path, whole, is_managed = where(session, name, note.options.get("path"))
+    mode = "if_not_exists" if note.mode == "ignore" else "create"
+    properties = properties_in(note.options)
+    create(session, NewTable(mode, path, whole, [], note.partition, note.cluster, properties, None, is_managed), rows)
 
 
 def columns_of(rows: Any, columns: list[str], name: str, *, evolves: bool) -> Any:

@@ -48,6 +48,7 @@ __all__ = [
 _THEIRS = "org.apache.spark.sql.delta.sources.DeltaDataSource"
 _CATALOG, _THEIR_CATALOG = "spark.sql.catalog.spark_catalog", "org.apache.spark.sql.delta.catalog.DeltaCatalog"
 _OUR_CATALOG = "io.deltafast.spark.DeltafastCatalog"
+_CHECKPOINT_FILES = "spark.sql.streaming.checkpointFileManagerClass"
 
 #: The options of a reader.
 READ = (
@@ -108,6 +109,12 @@ def take_catalog_back(session: Session) -> None:
     if session.conf(_CATALOG) is not None and not _has_class(session, str(session.conf(_CATALOG))):
         # A setting with which the driver was started.
         session.spark.conf.set(_CATALOG, "builtin")
+
+
+def _take_checkpoint_files_back(spark: Any) -> None:
+    """Restore Spark's own class for checkpoint files, if Java's `CheckpointSetting` has set another one."""
+    if str(spark.conf.get(_CHECKPOINT_FILES, "")).endswith(".LocalCheckpointFiles"):
+        spark.conf.unset(_CHECKPOINT_FILES)
 
 
 def forget_deltas_catalog(session: Session) -> None:
@@ -217,6 +224,7 @@ class Provider:
         for spark in self._sessions:
             if self.belongs_to(spark):
                 take_catalog_back(Session(spark))
+                _take_checkpoint_files_back(spark)
 
     def read(self, session: Any, options: Any, failure: Any) -> Any:
         """Return the frame of a table for Java; on an error set `failure`."""

@@ -84,6 +84,12 @@ def managing(provider: CatalogProvider, spark: Any, name: str | None) -> Generat
         provider.manage(spark, name)
 
 
+def _is_created_in_unity_catalog(spark: Any, text: str) -> bool:
+    """Return whether a statement creates a table of Unity Catalog."""
+    created = _CREATES.match(text)
+    return created is not None and name_in_catalog(Session(spark), created[1]) is not None
+
+
 class ParsedStatements:
     """What Java calls for each statement.
 
@@ -105,9 +111,9 @@ class ParsedStatements:
         """Say in `reading` what a statement is; on an error set `failure`."""
         try:
             text = _executed(text)
-            if is_of_the_catalog(text):
-                return
             spark = self._session_of(session)
+            if is_of_the_catalog(text) and not _is_created_in_unity_catalog(spark, text):
+                return
             self._provider.forget(spark)
             whole = bound(text, json.loads(parameters), spell=str) if parameters else text
             with during("relation"):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 from deltafast.exceptions import InvalidArgumentError
 from deltafast.spark._enable.dataframe_writer import Note, keep, note_of, noting, options_to_load, with_given_schema
 from deltafast.spark._enable.provider import known_options, read_frame
+from deltafast.spark._session.java_calls import stream_provider
 from deltafast.spark._session.session import Session
 from deltafast.spark._session.storage import place_of
 from deltafast.spark._sql.catalog import place_of_name
@@ -128,6 +129,9 @@ def _start(before: Any) -> Any:
             message = "writeStream.format('delta') needs the path of a table: start(path)"
             raise InvalidArgumentError(message)
         _need_checkpoint(writer._spark, note)
+        session = Session(writer._spark)
+        if not session.is_connect:
+            stream_provider(session).chooseCheckpointFiles(writer._spark._jsparkSession)
         return before(_into(writer, note, target))
 
     return start

@@ -15,6 +15,7 @@ from urllib.parse import unquote, urlsplit
 
 from deltafast._util.options import text_options
 from deltafast.catalog.unity.table_name import CATALOG, SCHEME
+from deltafast.credentials.provider import KEY
 from deltafast.exceptions import InvalidArgumentError, TableNotFoundError
 from deltafast.spark._session import credentials
 from deltafast.spark._session.unity_tables import has_catalogs, located, named, named_at
@@ -33,6 +34,7 @@ __all__ = [
     "core_access",
     "is_done",
     "place_of",
+    "place_of_external",
     "settings_of",
     "transaction_version",
 ]
@@ -142,10 +144,30 @@ def place_of(
     found = named_at(place.hadoop)
     if found is None:
         return place
+    return place._replace(uri=found.uri, options=_of_catalog(_s3_settings(session, place.hadoop) | given, found))
+
+
+def place_of_external(session: HadoopSettings, location: str, table: NamedTable) -> Place:
+    """Return the location of a table that is to have a name of Unity Catalog, with credentials of the catalog.
+
+    Args:
+        session: The session.
+        location: A path or URL; one in a store is covered by an external location of the catalog.
+        table: The name.
+    """
+    place = place_of(session, location)
     scheme, _, rest = place.hadoop.partition("://")
-    if scheme == "s3a":
-        given = credentials.s3_without_credentials(settings_of(session), rest.partition("/")[0]) | given
-    return place._replace(uri=found.uri, options=_of_catalog(given, found))
+    if scheme not in ("s3a", *_AZURE, "gs"):
+        return place
+    uri = f"s3://{rest}" if scheme == "s3a" else place.hadoop
+    given = _s3_settings(session, place.hadoop)
+    return Place(place.hadoop, uri, {**given, KEY: table.catalog.path_credentials(uri)})
+
+
+def _s3_settings(session: HadoopSettings, hadoop: str) -> dict[str, str]:
+    """Return the options of a bucket but its credentials; an empty dict for other stores."""
+    scheme, _, rest = hadoop.partition("://")
+    return credentials.s3_without_credentials(settings_of(session), rest.partition("/")[0]) if scheme == "s3a" else {}
 
 
 def _place_of_name(session: HadoopSettings, name: str, given: dict[str, str]) -> Place:

@@ -251,13 +251,16 @@ def _format(session: Session) -> Any:
 
 
 def put_into_catalog(session: Session, name: str, place: Place) -> None:
-    """Register a table in the session's catalog.
+    """Register a table in the session's catalog, or in Unity Catalog.
 
     Raises:
         InvalidArgumentError: The session has no provider that reads the table.
     """
     from pyspark.errors import PySparkException
 
+    if (found := named(name)) is not None:
+        found.catalog.register(found.uri, DeltaTable(place.uri, storage_options=place.options or None))
+        return
     path = place.hadoop.replace("\\", "\\\\").replace("'", "\\'")
     try:
         session.run(f"CREATE TABLE IF NOT EXISTS {name} USING delta LOCATION '{path}'")

@@ -12,7 +12,7 @@ from deltafast.spark._scan.physical_columns import quoted
 from deltafast.spark._session.storage import place_of
 from deltafast.spark._sql.argument_checks import path_in
 from deltafast.spark._sql.catalog import facts_of_name, handle, place_of_name
-from deltafast.spark._sql.create_table import NewTable, create, where
+from deltafast.spark._sql.create_table import NewTable, create, place_of_new, where
 from deltafast.spark._sql.session_tables import SparkTables
 from deltafast.table import DeltaTable
 
@@ -110,8 +110,10 @@ def adopted(session: Session, table: NewTable) -> NewTable:
     Raises:
         InvalidArgumentError: The existing table has other columns, or other partition columns.
     """
-    place = place_of(session, table.path)
-    if table.mode != "create" or table.name is None or not DeltaTable.is_deltatable(place.uri, place.options or None):
+    if table.mode != "create" or table.name is None:
+        return table
+    place = place_of_new(session, table)
+    if not DeltaTable.is_deltatable(place.uri, place.options or None):
         return table
     if place_of_name(session, table.name) is not None:
         return table

@@ -10,7 +10,8 @@ from deltafast.catalog.unity.table_name import SCHEME
 from deltafast.exceptions import InvalidArgumentError, TableNotFoundError
 from deltafast.schema import Schema
 from deltafast.spark._scan.physical_columns import check_names
-from deltafast.spark._session.storage import place_of
+from deltafast.spark._session.storage import place_of, place_of_external
+from deltafast.spark._session.unity_tables import located, named, named_at
 from deltafast.spark._sql.argument_checks import path_in
 from deltafast.spark._sql.catalog import (
     commit_of,
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from deltafast.spark._session.session import Session
     from deltafast.spark._session.storage import Place
 
-__all__ = ["NewTable", "create", "where"]
+__all__ = ["NewTable", "create", "place_of_new", "where"]
 
 
 _MAPPING = "delta.columnmapping.mode"
@@ -40,7 +41,7 @@ class NewTable(NamedTuple):
 
     mode: CreateMode
     path: str
-    #: Its name in the session's catalog.
+    #: Its name in the session's catalog, or in Unity Catalog if its location is given.
     name: str | None
     #: In Delta's JSON; ignored if there are rows.
     fields: list[dict[str, Any]]
@@ -92,10 +93,7 @@ def where(session: Session, name: str | None, location: str | None) -> Where:
         raise InvalidArgumentError(message)
     whole = name_in_catalog(session, name)
     if whole is not None:
-        if location is not None:
-            message = f"{whole} is a table of Unity Catalog, which chooses the location; register one that exists"
-            raise InvalidArgumentError(message)
-        return Where(f"{SCHEME}{whole}", None, is_managed=False)
+        return _where_in_unity_catalog(session, whole, location)
     there = place_of_name(session, name)
     provider = None if there is not None else others_provider(session, name)
     if provider is not None:
@@ -103,6 +101,28 @@ def where(session: Session, name: str | None, location: str | None) -> Where:
         raise InvalidArgumentError(message)
     path = location or there
     return Where(path or default_place(session, name), name, is_managed=path is None)
+
+
+def _where_in_unity_catalog(session: Session, name: str, location: str | None) -> Where:
+    """Return the location of a table of Unity Catalog; one that exists, or is to be managed, has its name there.
+
+    Raises:
+        InvalidArgumentError: The table exists at another location.
+    """
+    there = None if location is None else located(name)
+    if location is None or there is not None:
+        found = None if location is None else named_at(place_of(session, location).hadoop)
+        if there is not None and (found is None or found != named_at(there)):
+            message = f"the table {name} is at {there!r}, so its location cannot be {location!r}"
+            raise InvalidArgumentError(message)
+        return Where(f"{SCHEME}{name}", None, is_managed=False)
+    return Where(location, name, is_managed=False)
+
+
+def place_of_new(session: Session, table: NewTable) -> Place:
+    """Return the location of a new table, with the credentials with which it is created."""
+    external = None if table.name is None else named(table.name)
+    return place_of(session, table.path) if external is None else place_of_external(session, table.path, external)
 
 
 def create(session: Session, table: NewTable, rows: Any = None) -> Place:
@@ -120,7 +140,9 @@ def create(session: Session, table: NewTable, rows: Any = None) -> Place:
         InvalidArgumentError: The table already exists, or a column or property is invalid.
         TableNotFoundError: There is no table to replace.
     """
-    place = place_of(session, table.path)
+    place = place_of_new(session, table)
+    # Its name is one of Unity Catalog, and its location given.
+    external = None if table.name is None else named(table.name)
     is_there = DeltaTable.is_deltatable(place.uri, place.options or None)
     called = table.name or f"delta.`{table.path}`"
     if table.mode == "create" and is_there:
@@ -135,11 +157,11 @@ def create(session: Session, table: NewTable, rows: Any = None) -> Place:
 
     with new_entry(session, table.name, place, columns if table.is_managed else None):
         if is_there and table.mode == "if_not_exists":
-            pass
+            rows = None
         elif rows is None:
             _create(session, place, table)
-        elif place.uri.startswith(SCHEME):
-            _create_with_rows(session, place, table, rows)
+        elif external is not None or place.uri.startswith(SCHEME):
+            _create_for(session, place, table, rows, is_there=is_there)
         else:
             write_as_select(
                 rows,
@@ -150,20 +172,25 @@ def create(session: Session, table: NewTable, rows: Any = None) -> Place:
                 description=table.comment,
                 configuration=table.properties,
             )
+            rows = None
+    if external is not None:
+        place = place_of(session, external.uri)
+    if rows is not None:
+        # Executors have credentials for the files of a table with a name.
+        write(rows, place.uri, "append")
     return place
 
 
-def _create_with_rows(session: Session, place: Place, table: NewTable, rows: Any) -> None:
-    """Create a table of Unity Catalog, which has its name when it is empty, and append the rows.
+def _create_for(session: Session, place: Place, table: NewTable, rows: Any, *, is_there: bool) -> None:
+    """Create a table of Unity Catalog for rows that are appended later.
 
     Raises:
         InvalidArgumentError: A table that exists would be replaced.
     """
-    if table.mode in ("replace", "create_or_replace"):
+    if is_there:
         message = f"{table.path} is not replaced by a query: its catalog has no such change; INSERT OVERWRITE does that"
         raise InvalidArgumentError(message)
-    _create(session, place, table._replace(fields=rows.schema.jsonValue()["fields"]))
-    write(rows, table.path, "append")
+    _create(session, place, table._replace(mode="create", fields=rows.schema.jsonValue()["fields"]))
 
 
 def _create(session: Session, place: Place, table: NewTable) -> None:

@@ -88,6 +88,57 @@ def test_external_tables_and_deltas_api(spark, server, catalog, tmp_path):
     assert ids(spark.table("orders")) == [2, 3, 4]
 
 
+def test_external_tables_are_created_at_their_location(spark, server, catalog, tmp_path):
+    spark.sql(f"CREATE TABLE {NAME} (id BIGINT, day STRING) USING delta PARTITIONED BY (day) LOCATION '{tmp_path}/t'")
+    (state,) = server.tables.values()
+    assert (state["kind"], state["location"]) == ("EXTERNAL", (tmp_path / "t").as_uri())
+    spark.sql(f"INSERT INTO {NAME} VALUES (1, 'mon')")
+    assert DeltaTable(tmp_path / "t").metadata().partition_columns == ["day"]
+    # It is there.
+    spark.sql(f"CREATE TABLE IF NOT EXISTS {NAME} (id BIGINT, day STRING) USING delta LOCATION '{tmp_path}/t'")
+    with pytest.raises(InvalidArgumentError, match="already exists"):
+        spark.sql(f"CREATE TABLE {NAME} (id BIGINT, day STRING) USING delta LOCATION '{tmp_path}/t'")
+    with pytest.raises(InvalidArgumentError, match="so its location cannot be"):
+        spark.sql(f"CREATE TABLE {NAME} (id BIGINT) USING delta LOCATION '{tmp_path}/u'")
+    assert not (tmp_path / "u").exists()
+    spark.sql(f"CREATE TABLE main.sales.made USING delta LOCATION '{tmp_path}/v' AS SELECT id FROM {NAME}")
+    assert ids(spark.table("main.sales.made")) == [1]
+    # A table that exists gets a name; columns that are given must be its own.
+    write_deltalake(tmp_path / "w", {"id": [7, 8]})
+    with pytest.raises(InvalidArgumentError, match="does not match the existing schema"):
+        spark.sql(f"CREATE TABLE main.sales.there (v STRING) USING delta LOCATION '{tmp_path}/w'")
+    spark.sql(f"CREATE TABLE main.sales.there USING delta LOCATION '{tmp_path}/w'")
+    assert ids(spark.table("main.sales.there")) == [7, 8]
+    # The files of an external table stay.
+    spark.sql("DROP TABLE main.sales.there")
+    assert DeltaTable(tmp_path / "w").count() == 2
+    assert catalog.tables("main", "sales") == ["made", "orders"]
+
+
+def test_writers_and_deltas_builder_create_tables(spark, server, catalog, tmp_path):
+    from delta.tables import DeltaTable as Table
+
+    rows = spark.range(3)
+    # A writer without a format writes Delta tables: the catalog has no others.
+    rows.write.saveAsTable("main.sales.a")
+    rows.write.format("delta").mode("append").option("path", str(tmp_path / "b")).saveAsTable("main.sales.b")
+    rows.writeTo("main.sales.c").using("delta").create()
+    builder = Table.create(spark).tableName("main.sales.d").addColumn("id", "BIGINT")
+    builder.location(str(tmp_path / "d")).execute()
+    rows.write.insertInto("main.sales.d")
+    kinds = {name[2]: table["kind"] for name, table in server.tables.items()}
+    assert kinds == {"a": "MANAGED", "b": "EXTERNAL", "c": "MANAGED", "d": "EXTERNAL"}
+    for name in kinds:
+        assert ids(spark.table(f"main.sales.{name}")) == [0, 1, 2]
+    assert DeltaTable(tmp_path / "b").count() == DeltaTable(tmp_path / "d").count() == 3
+    rows.write.mode("ignore").saveAsTable("main.sales.a")
+    with pytest.raises(Exception, match=r"(?i)already exists"):
+        rows.write.saveAsTable("main.sales.a")
+    rows.write.mode("overwrite").saveAsTable("main.sales.a")
+    assert ids(spark.table("main.sales.a")) == [0, 1, 2]
+    assert opened(catalog, "main.sales.a").history(1)[0]["operation"] == "WRITE"
+
+
 def test_names_are_listed_renamed_and_dropped(spark, server, catalog, tmp_path):
     for name in ("a", "b"):
         write_deltalake(tmp_path / name, {"id": [1]})
@@ -137,9 +188,7 @@ def test_settings_name_a_catalog(spark, tmp_path):
 def test_what_is_wrong_names_it(spark, server):
     with pytest.raises(AnalysisException, match="TABLE_OR_VIEW_NOT_FOUND"):
         spark.table("main.sales.missing")
-    with pytest.raises(InvalidArgumentError, match="Unity Catalog, which chooses the location"):
-        spark.sql("CREATE TABLE main.sales.x (id INT) USING delta LOCATION '/tmp/x'")
-    spark.sql("CREATE TABLE main.sales.made USING delta AS SELECT 1 id")
+    spark.sql("CREATE OR REPLACE TABLE main.sales.made USING delta AS SELECT 1 id")
     assert ids(spark.table("main.sales.made")) == [1]
     with pytest.raises(InvalidArgumentError, match="is not replaced by a query"):
         spark.sql("CREATE OR REPLACE TABLE main.sales.made USING delta AS SELECT 2 id")

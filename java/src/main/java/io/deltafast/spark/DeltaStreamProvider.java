@@ -1,6 +1,7 @@
 package io.deltafast.spark;
 
 import org.apache.spark.sql.SQLContext;
+import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.execution.streaming.Source;
 import org.apache.spark.sql.sources.StreamSourceProvider;
 import org.apache.spark.sql.types.StructType;
@@ -32,6 +33,11 @@ public class DeltaStreamProvider implements StreamSourceProvider {
     }
   }
 
+  /** Chooses the class for checkpoint files of the streams of a session. */
+  public void chooseCheckpointFiles(SparkSession session) {
+    CheckpointSetting.chooseFor(session);
+  }
+
   /** A schema that the program gives has been compared with the table's. */
   @Override
   public Tuple2<String, StructType> sourceSchema(
@@ -41,6 +47,7 @@ public class DeltaStreamProvider implements StreamSourceProvider {
         currentStreamHandler()
             .streamSchema(context.sparkSession(), CollectionConverters.asJava(options), failure);
     failure.raise();
+    CheckpointSetting.chooseFor(context.sparkSession());
     return new Tuple2<String, StructType>("delta", columns);
   }
 
