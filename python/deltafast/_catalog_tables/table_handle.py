@@ -25,7 +25,7 @@ def is_catalog_name(table_uri: object) -> TypeGuard[str]:
 
 
 def refuse_name(table_uri: object, command: str) -> None:
-    """Reject the name of a table in a catalog for a command that creates tables at locations only.
+    """Reject the name of a table in a catalog for a command that takes locations only.
 
     Raises:
         InvalidArgumentError: It is one.
@@ -33,7 +33,7 @@ def refuse_name(table_uri: object, command: str) -> None:
     if is_catalog_name(table_uri):
         message = f"{command} takes the location of a table, not {table_uri}, its name in a catalog"
         if table_uri.startswith(UNITY):
-            message += "; UnityCatalog.register gives the name afterwards"
+            message += "; UnityCatalog.register gives a table at a location its name"
         raise InvalidArgumentError(message)
 
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from deltafast._util.write_modes import CreateMode
     from deltafast.spark._session.session import Session
     from deltafast.spark._session.storage import Place
+    from deltafast.spark._session.unity_tables import NamedTable
 
 __all__ = ["NewTable", "create", "place_of_new", "where"]
 
@@ -51,6 +52,11 @@ class NewTable(NamedTuple):
     comment: str | None
     #: Whether the catalog chose the location, see `Where`.
     is_managed: bool
+
+    @property
+    def external(self) -> NamedTable | None:
+        """Its name in Unity Catalog, if its location is given."""
+        return None if self.name is None else named(self.name)
 
 
 class Where(NamedTuple):
@@ -109,19 +115,19 @@ def _where_in_unity_catalog(session: Session, name: str, location: str | None) -
     Raises:
         InvalidArgumentError: The table exists at another location.
     """
-    there = None if location is None else located(name)
-    if location is None or there is not None:
-        found = None if location is None else named_at(place_of(session, location).hadoop)
-        if there is not None and (found is None or found != named_at(there)):
+    if location is not None:
+        there = located(name)
+        if there is None:
+            return Where(location, name, is_managed=False)
+        if named_at(place_of(session, location).hadoop) != named_at(there):
             message = f"the table {name} is at {there!r}, so its location cannot be {location!r}"
             raise InvalidArgumentError(message)
-        return Where(f"{SCHEME}{name}", None, is_managed=False)
-    return Where(location, name, is_managed=False)
+    return Where(f"{SCHEME}{name}", None, is_managed=False)
 
 
 def place_of_new(session: Session, table: NewTable) -> Place:
     """Return the location of a new table, with the credentials with which it is created."""
-    external = None if table.name is None else named(table.name)
+    external = table.external
     return place_of(session, table.path) if external is None else place_of_external(session, table.path, external)
 
 
@@ -141,8 +147,7 @@ def create(session: Session, table: NewTable, rows: Any = None) -> Place:
         TableNotFoundError: There is no table to replace.
     """
     place = place_of_new(session, table)
-    # Its name is one of Unity Catalog, and its location given.
-    external = None if table.name is None else named(table.name)
+    external = table.external
     is_there = DeltaTable.is_deltatable(place.uri, place.options or None)
     called = table.name or f"delta.`{table.path}`"
     if table.mode == "create" and is_there:
