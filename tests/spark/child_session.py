@@ -79,6 +79,8 @@ def register(config: pytest.Config) -> None:
 class Releases:
     """Parametrizes marked tests by the release of PySpark."""
 
+    # First, wherever this was registered: the tests have the same names in this process and in a child process.
+    @pytest.hookimpl(tryfirst=True)
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
         """Parametrize the fixture `release`; releases other than the usual one belong to the proof tier."""
         mark = metafunc.definition.get_closest_marker(MARK)

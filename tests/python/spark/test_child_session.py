@@ -106,6 +106,21 @@ def test_runs_here(request):
     assert not request.config.pluginmanager.has_plugin("child-worker")
 """
 
+PARAMETERS = """
+import pytest
+
+pytestmark = pytest.mark.child_session("first")
+
+
+@pytest.fixture(params=["one"])
+def number(request):
+    return request.param
+
+
+def test_has_both(number):
+    pass
+"""
+
 
 def run(folder: pathlib.Path, *arguments: str) -> str:
     """Run pytest in a folder; returns what it says."""
@@ -196,3 +211,18 @@ def test_workers_of_xdist_have_children_of_their_own(tmp_path):
 @pytest.mark.proof
 def test_names_of_groups_of_xdist_are_none_of_the_child(tmp_path):
     assert "1 passed" in run(tmp_path, "-v", "-n1", "--dist=loadgroup", "-k", "group")
+
+
+def test_names_do_not_depend_on_when_the_plugin_was_registered(tmp_path):
+    """A `conftest.py` below the folder is loaded late, but first by a child process, whose arguments are files."""
+    inner = tmp_path / "tests" / "inner"
+    inner.mkdir(parents=True)
+    (tmp_path / "pytest.ini").write_text("[pytest]\n")
+    (inner / "conftest.py").write_text(CONFTEST)
+    (inner / "test_parameters.py").write_text(PARAMETERS)
+    command = [sys.executable, "-m", "pytest", "-v", "-p", "no:cacheprovider", f"--basetemp={tmp_path / 'tmp'}"]
+    for arguments in (["tests"], ["tests/inner/test_parameters.py"]):
+        process = subprocess.run(
+            [*command, *arguments], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=100
+        )
+        assert "test_has_both[4.2-one] PASSED" in process.stdout, process.stdout
