@@ -26,9 +26,10 @@ CACHE = ROOT / "target/java"
 _PACKAGE = "io.deltafast.spark"
 #: Classes that settings of Spark name, so that they have the same name in all releases.
 _NAMED = ("DeltafastCatalog", "DeltafastExtension", "UnityCatalog")
-#: Libraries for S3 and Azure, which whoever has tables there adds to Spark.
+#: Libraries for S3, Azure and Google Cloud Storage, which whoever has tables there adds to Spark.
 _S3 = ("software.amazon.awssdk", "auth", "2.29.52")
 _AZURE = ("org.apache.hadoop", "hadoop-azure", "3.4.2")
+_GOOGLE = ("com.google.cloud.bigdataoss", "util-hadoop", "hadoop3-2.2.26")
 #: Annotations and manifests inside PySpark's jars refer to classes and jars that it does not contain.
 _LINT = "-Xlint:all,-classfile,-path"
 
@@ -56,8 +57,9 @@ def package_of(version: str, files: dict[str, str]) -> str:
 
 
 def classpath() -> str:
-    """Return the class path of the sources: PySpark's jars, and the libraries for S3 and Azure."""
-    stores = java_tools.fetched(CACHE, _S3, with_dependencies=True) + java_tools.fetched(CACHE, _AZURE)
+    """Return the class path of the sources: PySpark's jars, and the libraries for stores."""
+    stores = java_tools.fetched(CACHE, _S3, with_dependencies=True)
+    stores += java_tools.fetched(CACHE, _AZURE) + java_tools.fetched(CACHE, _GOOGLE)
     return ":".join([java_tools.classpath(), *map(str, stores)])
 
 

@@ -28,7 +28,8 @@ def main() -> None:
         path = f"{junit}:{build_jar.classpath()}"
         command = [java_tools.program("javac"), "--release", "17", "-proc:none", "-nowarn", "-cp", path, "-d", out]
         subprocess.run([*command, *map(str, files)], check=True)
-        command = [java_tools.program("java"), *opened, "-Xmx512m", "-cp", f"{path}:{out}"]
+        command = [java_tools.program("java"), *opened, "-Xmx512m", f"-Ddeltafast.sources={build_jar.SOURCES}"]
+        command += ["-cp", f"{path}:{out}"]
         command += ["org.junit.platform.console.ConsoleLauncher", "execute", "--scan-classpath", out]
         command += ["--disable-banner", "--details", "tree"]
         command += ["--reports-dir", str(chosen.reports)] if chosen.reports else []

@@ -281,7 +281,9 @@ class _Quiet(http.server.BaseHTTPRequestHandler):
         if self.headers.get("Expect", "").lower() == "100-continue":
             # The AWS SDK for Java waits for it for three seconds.
             self.wfile.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-        answer = self.server.answer(self.command, self.path, dict(self.headers.items()), self.rfile.read(size))
+        is_chunked = self.headers.get("Transfer-Encoding", "").lower() == "chunked"
+        body = self._chunks() if is_chunked else self.rfile.read(size)
+        answer = self.server.answer(self.command, self.path, dict(self.headers.items()), body)
         self.close_connection = True
         if answer is DROPPED:
             self.connection.shutdown(socket.SHUT_RDWR)
@@ -295,6 +297,14 @@ class _Quiet(http.server.BaseHTTPRequestHandler):
         self.end_headers()
         if self.command != "HEAD":
             self.wfile.write(answer.body)
+
+    def _chunks(self) -> bytes:
+        found = b""
+        while size := int(self.rfile.readline(), 16):
+            found += self.rfile.read(size)
+            self.rfile.readline()
+        self.rfile.readline()
+        return found
 
     do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = do_PROPFIND = _handle  # noqa: N815 - as the base class looks for them
 

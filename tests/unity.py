@@ -368,6 +368,8 @@ class UnityServer(servers.Server):
         found: dict[str, Any] = {"expiration_time": round(expires * 1000)}
         if "azure.sas-token" in config:
             return found | {"azure_user_delegation_sas": {"sas_token": config["azure.sas-token"]}}
+        if "gcs.oauth-token" in config:
+            return found | {"gcp_oauth_token": {"oauth_token": config["gcs.oauth-token"]}}
         if not config:
             return found
         keys = {name: config.get(f"s3.{name.replace('_', '-')}") for name in ("access_key_id", "secret_access_key")}

@@ -5,10 +5,15 @@ from __future__ import annotations
 import contextlib
 import os
 import pathlib
+import subprocess
+import tempfile
 import time
 from typing import TYPE_CHECKING, Any, Protocol
 
+import pyspark
+
 import servers
+from cloud_storage import CloudStorage
 from data_lake import DataLakeProxy, SignatureProxy
 from expiring_keys import KeyServer, options
 
@@ -19,6 +24,17 @@ if TYPE_CHECKING:
 LIFE = 10.0
 #: Secrets: they are in no message and no plan.
 SECRETS = ("SECRET", "sig=")
+#: The Google Cloud Storage connector, in the form that does not conflict with Spark's libraries, as for Ivy.
+_CONNECTOR = """<ivy-module version="2.0" xmlns:m="http://ant.apache.org/ivy/maven">
+<info organisation="deltafast" module="tests"/>
+<dependencies>
+<dependency org="com.google.cloud.bigdataoss" name="gcs-connector" rev="hadoop3-2.2.26" transitive="false">
+<artifact name="gcs-connector" type="jar" m:classifier="shaded"/>
+</dependency>
+</dependencies>
+</ivy-module>
+"""
+_CACHE = pathlib.Path(servers.__file__).parent / ".cache"
 
 
 class ExpiringStore(Protocol):
@@ -133,17 +149,77 @@ class AzureStore:
         return self._blobs.refused + self._lake.refused
 
 
+class GoogleStore:
+    """Google Cloud Storage: for deltafast its XML API, for Hadoop its JSON API."""
+
+    root = "gs://bucket/warehouse"
+
+    def __init__(self, bucket: CloudStorage) -> None:
+        self._bucket = bucket
+        self.options = bucket.options(max_retries="0")
+        del self.options["google_bearer_token"]
+
+    @property
+    def issued(self) -> int:
+        """See `ExpiringStore`."""
+        return self._bucket.issued
+
+    def credentials(self, _location: str, _operation: str) -> tuple[dict[str, str], float]:
+        """See `ExpiringStore`."""
+        token, expires = self._bucket.issue(LIFE)
+        return {"gcs.oauth-token": token}, expires
+
+    def provider(self) -> dict[str, Any]:
+        """See `ExpiringStore`."""
+        token, expires = self._bucket.issue(LIFE)
+        return {"token": token, "expires_at": expires}
+
+    def settings(self) -> dict[str, str]:
+        """See `ExpiringStore`."""
+        found = {"impl": "com.google.cloud.hadoop.fs.gcs.GoogleHadoopFileSystem", "storage.root.url": self._bucket.url}
+        # Without a login of its own.
+        found |= {"auth.service.account.enable": "false", "auth.null.enable": "true", "http.max.retry": "1"}
+        return {f"spark.hadoop.fs.gs.{name}": value for name, value in found.items()}
+
+    def forget(self) -> None:
+        """See `ExpiringStore`."""
+        self._bucket.forget()
+
+    def refused(self) -> list[str]:
+        """See `ExpiringStore`."""
+        return self._bucket.refused
+
+
+def connector() -> str:
+    """Return the path of the Google Cloud Storage connector, from Maven Central where it is missing."""
+    folder = _CACHE / "gcs-connector"
+    if not folder.exists():
+        _CACHE.mkdir(parents=True, exist_ok=True)
+        (ivy,) = pathlib.Path(pyspark.__file__).with_name("jars").glob("ivy-*.jar")
+        # Test processes running side by side may all fetch it; the first to finish wins.
+        with tempfile.TemporaryDirectory(dir=_CACHE, prefix="gcs-connector-") as scratch:
+            module = pathlib.Path(scratch, "ivy.xml")
+            module.write_text(_CONNECTOR)
+            command = ["java", "-jar", str(ivy), "-warn", "-ivy", str(module)]
+            command += ["-retrieve", f"{scratch}/found/[artifact]-[revision].[ext]"]
+            subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+            with contextlib.suppress(OSError):
+                pathlib.Path(scratch, "found").rename(folder)
+    (jar,) = folder.glob("*.jar")
+    return str(jar)
+
+
 @contextlib.contextmanager
 def running() -> Iterator[dict[str, ExpiringStore]]:
     """Run the stores; the core finds Azurite by the environment."""
-    cache = pathlib.Path(servers.__file__).parent / ".cache"
     with contextlib.ExitStack() as stack:
         bucket = stack.enter_context(servers.s3())
         keys = stack.enter_context(KeyServer(bucket.port).running())
-        container = stack.enter_context(servers.azure(servers.azurite(cache)))
+        container = stack.enter_context(servers.azure(servers.azurite(_CACHE)))
         blobs = stack.enter_context(SignatureProxy(container.port).running())
         lake = stack.enter_context(DataLakeProxy(container.port).running())
+        google = stack.enter_context(CloudStorage().running())
         found = AzureStore(container, blobs, lake)
         os.environ |= {name.upper(): value for name, value in found.options.items() if name.startswith("azure_")}
         os.environ["AZURE_ALLOW_HTTP"] = "true"
-        yield {"s3": S3Store(keys), "azure": found}
+        yield {"s3": S3Store(keys), "azure": found, "google": GoogleStore(google)}

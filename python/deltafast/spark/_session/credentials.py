@@ -16,7 +16,7 @@ from urllib.parse import quote, urlsplit
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-__all__ = ["PREFIXES", "azure", "gcs", "s3", "s3_without_credentials"]
+__all__ = ["PREFIXES", "azure", "gcs", "gcs_without_credentials", "s3", "s3_without_credentials"]
 
 #: Prefixes of the settings, for callers that pass them on.
 PREFIXES: Final = ("fs.s3a.", "fs.azure.", "fs.gs.", "google.cloud.", "hadoop.security.credential.")
@@ -275,6 +275,23 @@ _ONLY_CONNECTOR: Final = (
 _GOOGLE_TYPES: Final = ("", "APPLICATION_DEFAULT", "COMPUTE_ENGINE", "SERVICE_ACCOUNT_JSON_KEYFILE", "UNAUTHENTICATED")
 
 
+def gcs_without_credentials(settings: Mapping[str, str]) -> dict[str, str]:
+    """Return the options of all buckets but their credentials: the endpoint.
+
+    Args:
+        settings: Settings of Hadoop, by their full names.
+    """
+    base = (_gcs_setting(settings, "storage.root.url") or "").rstrip("/")
+    found = {"google_base_url": base} if base and base != "https://storage.googleapis.com" else {}
+    if base.startswith("http://"):
+        found["allow_http"] = "true"
+    return found
+
+
+def _gcs_setting(settings: Mapping[str, str], name: str) -> str | None:
+    return settings.get(f"fs.gs.{name}", "").strip() or settings.get(f"google.cloud.{name}", "").strip() or None
+
+
 def gcs(settings: Mapping[str, str]) -> dict[str, str] | None:
     """Return the options of all buckets.
 
@@ -286,16 +303,13 @@ def gcs(settings: Mapping[str, str]) -> dict[str, str] | None:
     """
 
     def setting(name: str) -> str | None:
-        return settings.get(f"fs.gs.{name}", "").strip() or settings.get(f"google.cloud.{name}", "").strip() or None
+        return _gcs_setting(settings, name)
 
     kind = (setting("auth.type") or "").upper()
     impersonated = any(key.startswith("fs.gs.auth.impersonation.service.account.for.") for key in settings)
     if kind not in _GOOGLE_TYPES or impersonated or any(setting(name) for name in _ONLY_CONNECTOR):
         return None
-    base = (setting("storage.root.url") or "").rstrip("/")
-    found = {"google_base_url": base} if base and base != "https://storage.googleapis.com" else {}
-    if base.startswith("http://"):
-        found["allow_http"] = "true"
+    found = gcs_without_credentials(settings)
     if kind == "UNAUTHENTICATED" or (not kind and _is(setting("auth.null.enable"))):
         return found | {"google_skip_signature": "true"}
     if kind == "APPLICATION_DEFAULT":

@@ -26,11 +26,14 @@ _FILE_SYSTEMS: Final = {
     "s3a": "org.apache.hadoop.fs.s3a.S3AFileSystem",
     "abfs": "org.apache.hadoop.fs.azurebfs.AzureBlobFileSystem",
     "abfss": "org.apache.hadoop.fs.azurebfs.SecureAzureBlobFileSystem",
+    "gs": "com.google.cloud.hadoop.fs.gcs.GoogleHadoopFileSystem",
 }
+#: The default of Hadoop 3.5, which takes no tokens.
+_WITHOUT_TOKENS: Final = "org.apache.hadoop.fs.gs.GoogleHadoopFileSystem"
 
 
 def file_options(session: Session, place: Place, operation: Literal["READ", "READ_WRITE"]) -> dict[str, str]:
-    """Return the settings; an empty dict without a catalog, for tables on local disks or in GCS, and over Connect.
+    """Return the settings; an empty dict without a catalog, for tables on local disks, and over Connect.
 
     Args:
         session: The session.
@@ -50,7 +53,9 @@ def file_options(session: Session, place: Place, operation: Literal["READ", "REA
     except UnavailableError as error:
         message = f"the credentials of {table.uri} do not reach this Spark's executors ({error})"
         raise DeltaError(message) from error
-    original = session.hadoop(f"fs.{scheme}.").get(f"fs.{scheme}.impl") or _FILE_SYSTEMS[scheme]
+    original = session.hadoop(f"fs.{scheme}.").get(f"fs.{scheme}.impl")
+    if original in (None, "", _WITHOUT_TOKENS):
+        original = _FILE_SYSTEMS[scheme]
     provider = table.provider
     own = {
         "server": provider.client.url,

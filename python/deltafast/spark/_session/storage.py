@@ -144,7 +144,7 @@ def place_of(
     found = named_at(place.hadoop)
     if found is None:
         return place
-    return place._replace(uri=found.uri, options=_of_catalog(_s3_settings(session, place.hadoop) | given, found))
+    return place._replace(uri=found.uri, options=_of_catalog(_server_options(session, place.hadoop) | given, found))
 
 
 def place_of_external(session: HadoopSettings, location: str, table: NamedTable) -> Place:
@@ -160,14 +160,16 @@ def place_of_external(session: HadoopSettings, location: str, table: NamedTable)
     if scheme not in ("s3a", *_AZURE, "gs"):
         return place
     uri = f"s3://{rest}" if scheme == "s3a" else place.hadoop
-    given = _s3_settings(session, place.hadoop)
+    given = _server_options(session, place.hadoop)
     return Place(place.hadoop, uri, {**given, KEY: table.catalog.path_credentials(uri)})
 
 
-def _s3_settings(session: HadoopSettings, hadoop: str) -> dict[str, str]:
+def _server_options(session: HadoopSettings, hadoop: str) -> dict[str, str]:
     """Return the options of a bucket but its credentials; an empty dict for other stores."""
     scheme, _, rest = hadoop.partition("://")
-    return credentials.s3_without_credentials(settings_of(session), rest.partition("/")[0]) if scheme == "s3a" else {}
+    if scheme == "s3a":
+        return credentials.s3_without_credentials(settings_of(session), rest.partition("/")[0])
+    return credentials.gcs_without_credentials(settings_of(session)) if scheme == "gs" else {}
 
 
 def _place_of_name(session: HadoopSettings, name: str, given: dict[str, str]) -> Place:
@@ -179,13 +181,15 @@ def _place_of_name(session: HadoopSettings, name: str, given: dict[str, str]) ->
     if found is None:
         message = f"{name} is a table of no catalog: give enable(spark, catalogs=...) its server"
         raise InvalidArgumentError(message)
-    return Place(found.uri, found.uri, _of_catalog(_s3_server(session) | given, found))
+    return Place(found.uri, found.uri, _of_catalog(_new_options(session) | given, found))
 
 
-def _s3_server(session: HadoopSettings) -> dict[str, str]:
-    """Return the options of a server for S3 that is not AWS, where its URL is the same for all buckets."""
-    found = credentials.s3_without_credentials(settings_of(session), "")
-    return found if found.get("AWS_VIRTUAL_HOSTED_STYLE_REQUEST") == "false" else {}
+def _new_options(session: HadoopSettings) -> dict[str, str]:
+    """Return the options of servers that have the same URL for all buckets: the catalog has yet to say which one."""
+    settings = settings_of(session)
+    found = credentials.s3_without_credentials(settings, "")
+    s3 = found if found.get("AWS_VIRTUAL_HOSTED_STYLE_REQUEST") == "false" else {}
+    return s3 | credentials.gcs_without_credentials(settings)
 
 
 def _of_catalog(given: dict[str, str], table: NamedTable) -> dict[str, Any]:

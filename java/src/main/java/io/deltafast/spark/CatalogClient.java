@@ -19,6 +19,7 @@ import org.apache.hadoop.conf.Configuration;
  * Requests of executors to a server of Unity Catalog: authorization, repetition, and errors in one
  * line without tokens.
  */
+@SuppressWarnings("cast") // Janino ignores type arguments.
 final class CatalogClient {
   private static final Duration TIMEOUT = Duration.ofSeconds(30);
   private static final int REPEATS = 5;
@@ -82,7 +83,7 @@ final class CatalogClient {
       }
       int status = answer.statusCode();
       if (status < 300) {
-        return JSON.readTree(answer.body());
+        return JSON.readTree((String) answer.body());
       }
       if (status == 401 && !clientId.isEmpty() && !hasRenewed) {
         hasRenewed = true;
@@ -122,7 +123,7 @@ final class CatalogClient {
 
   private HttpResponse<String> send(HttpRequest request) throws IOException {
     try {
-      return HTTP.send(request, HttpResponse.BodyHandlers.ofString());
+      return (HttpResponse<String>) HTTP.send(request, HttpResponse.BodyHandlers.ofString());
     } catch (InterruptedException error) {
       throw interrupted();
     }
@@ -134,8 +135,8 @@ final class CatalogClient {
     }
     if (token == null || System.currentTimeMillis() >= renewAt) {
       JsonNode found = newToken();
-      token = found.path("access_token").asText();
-      long life = found.path("expires_in").asLong(3600) * 1000;
+      token = at(found, "access_token").asText();
+      long life = at(found, "expires_in").asLong(3600) * 1000;
       renewAt = System.currentTimeMillis() + life - Math.min(MARGIN_MS, life / 5);
     }
     return token;
@@ -162,16 +163,21 @@ final class CatalogClient {
               + ": status "
               + answer.statusCode());
     }
-    return JSON.readTree(answer.body());
+    return JSON.readTree((String) answer.body());
+  }
+
+  /** A field; Janino takes the method of the class for that of its interface. */
+  static JsonNode at(JsonNode node, String name) {
+    return (JsonNode) node.path(name);
   }
 
   /** What the server says of a refusal. */
   private static String reason(HttpResponse<String> answer) {
     try {
-      JsonNode said = JSON.readTree(answer.body());
-      said = said.has("error") ? said.get("error") : said;
-      String kind = said.path("type").asText(said.path("error_code").asText(""));
-      String text = said.path("message").asText("").split("\n", 2)[0];
+      JsonNode said = JSON.readTree((String) answer.body());
+      said = said.has("error") ? at(said, "error") : said;
+      String kind = at(said, "type").asText(at(said, "error_code").asText(""));
+      String text = at(said, "message").asText("").split("\n", 2)[0];
       String what = (kind + " " + text).trim();
       what = what.length() > LONGEST_TEXT ? what.substring(0, LONGEST_TEXT) : what;
       return what.isEmpty() ? "" : ": " + what;
@@ -182,7 +188,7 @@ final class CatalogClient {
 
   private static long asked(HttpResponse<String> answer, long usual) {
     try {
-      String seconds = answer.headers().firstValue("Retry-After").orElse("");
+      String seconds = (String) answer.headers().firstValue("Retry-After").orElse("");
       return seconds.isEmpty()
           ? usual
           : Math.min((long) (Double.parseDouble(seconds) * 1000), LONGEST_WAIT_MS);

@@ -13,12 +13,13 @@ import org.apache.hadoop.security.UserGroupInformation;
 import org.apache.hadoop.util.ReflectionUtils;
 
 /**
- * The files of one table of Unity Catalog, in S3 or Azure, with the credentials of the catalog.
+ * The files of one table of Unity Catalog, in a store, with the credentials of the catalog.
  *
  * <p>Hadoop caches file systems by scheme, bucket and user, but each table has credentials of its
  * own. So this one is not cached by Hadoop, and shares the file system that it stands for with all
  * others of the same table.
  */
+@SuppressWarnings("cast") // Janino ignores type arguments.
 public final class CatalogFileSystem extends FilterFileSystem {
   private static final int MOST_OPEN = 100;
   private static final int FIRST = 16;
@@ -48,7 +49,7 @@ public final class CatalogFileSystem extends FilterFileSystem {
       key.add(entry.getKey() + "=" + entry.getValue());
     }
     synchronized (OPEN) {
-      FileSystem found = OPEN.get(key);
+      FileSystem found = (FileSystem) OPEN.get(key);
       if (found == null) {
         found = opened(uri, settings);
         OPEN.put(key, found);
@@ -65,7 +66,7 @@ public final class CatalogFileSystem extends FilterFileSystem {
     Configuration own = new Configuration(settings);
     String scheme = uri.getScheme();
     String name = settings.get(TableCredentials.PREFIX + "file.system." + scheme, "");
-    // By their names: their interfaces are in the jars for S3 and Azure, which Spark itself lacks.
+    // By their names: their interfaces are in the jars for the stores, which Spark itself lacks.
     String library = CatalogFileSystem.class.getPackageName() + ".";
     own.set("fs." + scheme + ".impl", name);
     if (scheme.equals("s3a")) {
@@ -73,6 +74,8 @@ public final class CatalogFileSystem extends FilterFileSystem {
       // The settings of a bucket take precedence.
       own.set("fs.s3a.aws.credentials.provider", provider);
       own.set("fs.s3a.bucket." + uri.getHost() + ".aws.credentials.provider", provider);
+    } else if (scheme.equals("gs")) {
+      setGoogle(own, library + "GoogleTableCredentials");
     } else {
       String provider = library + "AzureTableCredentials";
       for (String suffix : new String[] {"", "." + uri.getHost()}) {
@@ -88,5 +91,23 @@ public final class CatalogFileSystem extends FilterFileSystem {
     }
     made.initialize(uri, own);
     return made;
+  }
+
+  /** Both releases 2 and 3 of the connector, whose names differ. */
+  private static void setGoogle(Configuration own, String provider) {
+    // Hadoop 3.5 gives sizes such as 64m to its own client, which takes no token; the connector
+    // takes bytes.
+    for (String name : own.getPropsWithPrefix("fs.gs.").keySet()) {
+      if (own.get("fs.gs." + name, "").matches("[0-9]+[kmg]")) {
+        own.setLong("fs.gs." + name, own.getLongBytes("fs.gs." + name, 0));
+      }
+    }
+    // The session's own service account is not for this table.
+    for (String name : own.getPropsWithPrefix("fs.gs.auth.").keySet()) {
+      own.unset("fs.gs.auth." + name);
+    }
+    own.set("fs.gs.auth.access.token.provider.impl", provider);
+    own.set("fs.gs.auth.type", "ACCESS_TOKEN_PROVIDER");
+    own.set("fs.gs.auth.access.token.provider", provider);
   }
 }

@@ -23,7 +23,9 @@ final class CheckpointSetting {
     try {
       // The loader by which Spark will find it.
       Class.forName(name, true, Utils.getContextOrSparkClassLoader());
-    } catch (ClassNotFoundException | LinkageError error) {
+    } catch (ClassNotFoundException error) {
+      return;
+    } catch (LinkageError error) {
       return;
     }
     session.conf().set(KEY, name);

@@ -15,6 +15,7 @@ import scala.collection.immutable.Map;
  * have the same columns. The option `root` is the location of the table. All else is as for Spark's
  * own Parquet files: partitions, committers, attempts of tasks.
  */
+@SuppressWarnings("cast") // Janino ignores type arguments.
 public final class RowGroupFormat extends ParquetFileFormat {
   private static final long serialVersionUID = 1;
 
@@ -23,6 +24,6 @@ public final class RowGroupFormat extends ParquetFileFormat {
       SparkSession session, Job job, Map<String, String> options, StructType schema) {
     // Sets the committer.
     super.prepareWrite(session, job, options, schema);
-    return new RowGroupWriterFactory(options.apply("root"));
+    return new RowGroupWriterFactory((String) options.apply("root"));
   }
 }

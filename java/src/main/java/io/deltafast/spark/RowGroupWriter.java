@@ -24,6 +24,7 @@ import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.execution.datasources.OutputWriter;
 
 /** Writes one file of `RowGroupFormat`. */
+@SuppressWarnings("cast") // Janino ignores type arguments.
 final class RowGroupWriter extends OutputWriter {
   /** Without it, Spark takes the dates of a file for those of the session's calendar. */
   private static final String VERSION_KEY = "org.apache.spark.version";
@@ -102,12 +103,24 @@ final class RowGroupWriter extends OutputWriter {
 
   private void copyFile(Path file) throws IOException {
     HadoopInputFile input = HadoopInputFile.fromPath(file, configuration);
-    try (ParquetFileReader reader = ParquetFileReader.open(input);
-        SeekableInputStream stream = input.newStream()) {
-      open(reader.getFooter().getFileMetaData().getSchema());
-      for (BlockMetaData group : reader.getFooter().getBlocks()) {
-        copyGroup(group, reader, stream);
+    ParquetFileReader reader = ParquetFileReader.open(input);
+    try {
+      copyGroups(reader, input);
+    } finally {
+      reader.close();
+    }
+  }
+
+  private void copyGroups(ParquetFileReader reader, HadoopInputFile input) throws IOException {
+    open(reader.getFooter().getFileMetaData().getSchema());
+    List<BlockMetaData> groups = reader.getFooter().getBlocks();
+    SeekableInputStream stream = input.newStream();
+    try {
+      for (int i = 0; i < groups.size(); i++) {
+        copyGroup((BlockMetaData) groups.get(i), reader, stream);
       }
+    } finally {
+      stream.close();
     }
   }
 
@@ -133,9 +146,9 @@ final class RowGroupWriter extends OutputWriter {
     writer.startBlock(group.getRowCount());
     List<ColumnChunkMetaData> chunks = group.getColumns();
     for (int i = 0; i < chunks.size(); i++) {
-      ColumnChunkMetaData chunk = chunks.get(i);
+      ColumnChunkMetaData chunk = (ColumnChunkMetaData) chunks.get(i);
       writer.appendColumnChunk(
-          columns.get(i),
+          (ColumnDescriptor) columns.get(i),
           stream,
           chunk,
           reader.readBloomFilter(chunk),

@@ -11,6 +11,7 @@ import software.amazon.awssdk.auth.credentials.AwsCredentialsProvider;
 import software.amazon.awssdk.auth.credentials.AwsSessionCredentials;
 
 /** {@link TableCredentials} for S3A, which asks for them before each request. */
+@SuppressWarnings("cast") // Janino ignores type arguments.
 public final class S3TableCredentials implements AwsCredentialsProvider {
   private final TableCredentials credentials;
 
@@ -27,13 +28,13 @@ public final class S3TableCredentials implements AwsCredentialsProvider {
     } catch (IOException error) {
       throw new UncheckedIOException(error.getMessage(), error);
     }
-    String key = values.get(TableCredentials.ACCESS_KEY);
-    String secret = values.get(TableCredentials.SECRET_KEY);
+    String key = (String) values.get(TableCredentials.ACCESS_KEY);
+    String secret = (String) values.get(TableCredentials.SECRET_KEY);
     if (key == null || secret == null) {
       String message = "the catalog gives no keys of S3 for a table in S3";
       throw new UncheckedIOException(message, new IOException(message));
     }
-    String token = values.get(TableCredentials.SESSION_TOKEN);
+    String token = (String) values.get(TableCredentials.SESSION_TOKEN);
     return token == null || token.isEmpty()
         ? AwsBasicCredentials.create(key, secret)
         : AwsSessionCredentials.create(key, secret, token);

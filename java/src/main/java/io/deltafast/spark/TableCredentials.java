@@ -16,6 +16,7 @@ import org.apache.hadoop.conf.Configuration;
  * <p>Settings of Hadoop name the server and the table. The driver sets them in the options of the
  * relations that read and write the table, so that they apply to these only.
  */
+@SuppressWarnings("cast") // Janino ignores type arguments.
 final class TableCredentials {
   /** The prefix of the settings. */
   static final String PREFIX = "fs.deltafast.";
@@ -24,7 +25,8 @@ final class TableCredentials {
   static final String ACCESS_KEY = "s3.access-key-id",
       SECRET_KEY = "s3.secret-access-key",
       SESSION_TOKEN = "s3.session-token",
-      SIGNATURE = "azure.sas-token";
+      SIGNATURE = "azure.sas-token",
+      TOKEN = "gcs.oauth-token";
 
   /** They are renewed so long before they expire, or a fifth of their life before. */
   private static final long MARGIN_MS = 300_000;
@@ -57,7 +59,7 @@ final class TableCredentials {
   static TableCredentials of(Configuration settings) {
     Map<String, String> own = settingsOf(settings);
     synchronized (KNOWN) {
-      TableCredentials found = KNOWN.get(own);
+      TableCredentials found = (TableCredentials) KNOWN.get(own);
       if (found == null) {
         found = new TableCredentials(settings);
         KNOWN.put(own, found);
@@ -82,6 +84,11 @@ final class TableCredentials {
     return values;
   }
 
+  /** When the credentials that were given last expire, in milliseconds since the epoch. */
+  synchronized long expiresAt() {
+    return expiresAt;
+  }
+
   private void load(long now) throws IOException {
     if (path.isEmpty()) {
       loadByTablesApi();
@@ -96,8 +103,10 @@ final class TableCredentials {
     String place = folder(location);
     JsonNode best = null;
     int length = -1;
-    for (JsonNode each : client.call(path, null).path("storage-credentials")) {
-      String prefix = folder(each.path("prefix").asText());
+    JsonNode all = CatalogClient.at(client.call(path, null), "storage-credentials");
+    for (int i = 0; i < all.size(); i++) {
+      JsonNode each = (JsonNode) all.get(i);
+      String prefix = folder(CatalogClient.at(each, "prefix").asText());
       if (place.startsWith(prefix) && prefix.length() > length) {
         best = each;
         length = prefix.length();
@@ -107,14 +116,14 @@ final class TableCredentials {
       throw new IOException("the credentials of the catalog do not cover " + location);
     }
     Map<String, String> found = new HashMap<>();
-    for (String name : new String[] {ACCESS_KEY, SECRET_KEY, SESSION_TOKEN, SIGNATURE}) {
-      JsonNode value = best.path("config").path(name);
+    for (String name : new String[] {ACCESS_KEY, SECRET_KEY, SESSION_TOKEN, SIGNATURE, TOKEN}) {
+      JsonNode value = CatalogClient.at(CatalogClient.at(best, "config"), name);
       if (value.isTextual()) {
         found.put(name, value.asText());
       }
     }
     values = found;
-    expiresAt = best.path("expiration-time-ms").asLong(Long.MAX_VALUE);
+    expiresAt = CatalogClient.at(best, "expiration-time-ms").asLong(Long.MAX_VALUE);
   }
 
   private void loadByTablesApi() throws IOException {
@@ -122,18 +131,23 @@ final class TableCredentials {
     body.put("table_id", id).put("operation", operation);
     JsonNode answer = client.call("temporary-table-credentials", body.toString());
     Map<String, String> found = new HashMap<>();
-    JsonNode keys = answer.path("aws_temp_credentials");
+    JsonNode keys = CatalogClient.at(answer, "aws_temp_credentials");
     if (keys.isObject()) {
-      found.put(ACCESS_KEY, keys.path("access_key_id").asText());
-      found.put(SECRET_KEY, keys.path("secret_access_key").asText());
-      found.put(SESSION_TOKEN, keys.path("session_token").asText(""));
+      found.put(ACCESS_KEY, CatalogClient.at(keys, "access_key_id").asText());
+      found.put(SECRET_KEY, CatalogClient.at(keys, "secret_access_key").asText());
+      found.put(SESSION_TOKEN, CatalogClient.at(keys, "session_token").asText(""));
     }
-    JsonNode signature = answer.path("azure_user_delegation_sas").path("sas_token");
+    JsonNode signature =
+        CatalogClient.at(CatalogClient.at(answer, "azure_user_delegation_sas"), "sas_token");
     if (signature.isTextual()) {
       found.put(SIGNATURE, signature.asText());
     }
+    JsonNode token = CatalogClient.at(CatalogClient.at(answer, "gcp_oauth_token"), "oauth_token");
+    if (token.isTextual()) {
+      found.put(TOKEN, token.asText());
+    }
     values = found;
-    expiresAt = answer.path("expiration_time").asLong(Long.MAX_VALUE);
+    expiresAt = CatalogClient.at(answer, "expiration_time").asLong(Long.MAX_VALUE);
   }
 
   private static String folder(String url) {
