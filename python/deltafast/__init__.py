@@ -1,7 +1,9 @@
 """Delta Lake tables of any size, with a Rust core.
 
-    >>> from deltafast import DeltaTable
-    >>> table = DeltaTable("/data/events")      # doctest: +SKIP
+    >>> from deltafast import DeltaTable, write_deltalake
+    >>> write_deltalake("numbers", {"id": [1, 2]})
+    >>> DeltaTable("numbers").count()
+    2
 
 Importing this package is cheap: pyarrow, DuckDB, pandas and Polars are imported by the calls
 that need them.

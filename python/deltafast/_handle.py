@@ -85,7 +85,14 @@ def core_storage(uri: str, storage_options: Mapping[str, Any] | None, store: obj
 
 @dataclass(frozen=True)
 class Metadata:
-    """A table's metadata."""
+    """A table's metadata.
+
+    Example:
+        >>> from deltafast import DeltaTable
+        >>> table = DeltaTable.create("cities", {"id": "long"}, name="cities", configuration={"owner": "sales"})
+        >>> table.metadata().name, table.metadata().configuration
+        ('cities', {'owner': 'sales'})
+    """
 
     #: Unique identifier, which never changes.
     id: str
@@ -102,7 +109,13 @@ class Metadata:
 
 
 class ProtocolVersions(NamedTuple):
-    """The protocol versions and table features that reading and writing need."""
+    """The protocol versions and table features that reading and writing need.
+
+    Example:
+        >>> from deltafast import DeltaTable
+        >>> DeltaTable.create("cities", {"id": "long"}).protocol()
+        ProtocolVersions(min_reader_version=1, min_writer_version=2, writer_features=None, reader_features=None)
+    """
 
     min_reader_version: int
     min_writer_version: int
@@ -111,7 +124,13 @@ class ProtocolVersions(NamedTuple):
 
 
 class DeltaTableConfig(NamedTuple):
-    """The loading options as given; they have no effect in deltafast."""
+    """The loading options as given; they have no effect in deltafast.
+
+    Example:
+        >>> from deltafast import DeltaTable
+        >>> DeltaTable.create("cities", {"id": "long"}).table_config
+        DeltaTableConfig(without_files=False, log_buffer_size=8, skip_stats=False)
+    """
 
     without_files: bool
     log_buffer_size: int

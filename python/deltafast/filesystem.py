@@ -46,8 +46,13 @@ class DeltaStorageHandler(pafs.FileSystemHandler):
         known_sizes: Bytes of files by path, which saves requests.
 
     Example:
-        >>> import pyarrow.fs                                                    # doctest: +SKIP
-        >>> pyarrow.fs.PyFileSystem(DeltaStorageHandler("/data/events"))         # doctest: +SKIP
+        >>> import pyarrow.fs
+        >>> from deltafast import write_deltalake
+        >>> from deltafast.filesystem import DeltaStorageHandler
+        >>> write_deltalake("cities", {"id": [1, 2, 3], "city": ["Oslo", "Rome", "Lima"]})
+        >>> files = pyarrow.fs.PyFileSystem(DeltaStorageHandler("cities"))
+        >>> files.get_file_info("_delta_log/00000000000000000000.json").is_file
+        True
     """
 
     def __init__(

@@ -78,8 +78,11 @@ def scan_delta(
         StorageError: A request to the store failed.
 
     Example:
-        >>> from deltafast.polars import scan_delta                                         # doctest: +SKIP
-        >>> scan_delta("/data/events").filter(pl.col("id") > 10).select("name").collect()   # doctest: +SKIP
+        >>> import polars as pl
+        >>> from deltafast.polars import scan_delta, write_delta
+        >>> write_delta(pl.DataFrame({"id": [1, 2, 3], "city": ["Oslo", "Rome", "Lima"]}), "cities")
+        >>> scan_delta("cities").filter(pl.col("id") > 2).select("city").collect().item()
+        'Lima'
     """
     from deltafast._interop import polars_scan
 
@@ -117,8 +120,11 @@ def read_delta(
         DeltaError: The other errors of `scan_delta`.
 
     Example:
-        >>> from deltafast.polars import read_delta                                     # doctest: +SKIP
-        >>> read_delta("/data/events", version=3, columns=["id", "name"])               # doctest: +SKIP
+        >>> import polars as pl
+        >>> from deltafast.polars import read_delta, write_delta
+        >>> write_delta(pl.DataFrame({"id": [1, 2, 3], "city": ["Oslo", "Rome", "Lima"]}), "cities")
+        >>> read_delta("cities", version=0, columns=["id"])["id"].to_list()
+        [1, 2, 3]
     """
     from deltafast._interop import polars_scan
 
@@ -169,9 +175,15 @@ def scan_cdf(
         DeltaError: The other errors of `scan_delta`.
 
     Example:
-        >>> from deltafast.polars import scan_cdf                                       # doctest: +SKIP
-        >>> changes = scan_cdf("/data/events", starting_version=3)                      # doctest: +SKIP
-        >>> changes.filter(pl.col("_change_type") == "delete").select("id").collect()   # doctest: +SKIP
+        >>> import polars as pl
+        >>> from deltafast import DeltaTable
+        >>> from deltafast.polars import scan_cdf
+        >>> settings = {"delta.enableChangeDataFeed": True}
+        >>> table = DeltaTable.create("cities", {"id": "long"}, configuration=settings)
+        >>> metrics = table.append({"id": [1, 2]}), table.delete("id = 2")
+        >>> changes = scan_cdf("cities", starting_version=1)
+        >>> changes.filter(pl.col("_change_type") == "delete").select("id").collect().item()
+        2
     """
     from deltafast._interop import polars_scan
 
@@ -237,8 +249,12 @@ def write_delta(
         DeltaError: As for `write_deltalake` and `DeltaTable.merge`.
 
     Example:
-        >>> from deltafast.polars import write_delta                                    # doctest: +SKIP
-        >>> write_delta(pl.read_csv("events.csv"), "/data/events", mode="append")       # doctest: +SKIP
+        >>> import polars as pl
+        >>> from deltafast.polars import read_delta, write_delta
+        >>> write_delta(pl.DataFrame({"id": [1, 2]}), "numbers")
+        >>> write_delta(pl.DataFrame({"id": [3]}), "numbers", mode="append")
+        >>> read_delta("numbers").height
+        3
     """
     import polars as pl
 
@@ -314,8 +330,11 @@ def sink_delta(
         DeltaError: The other errors of `write_delta`.
 
     Example:
-        >>> from deltafast.polars import sink_delta                                     # doctest: +SKIP
-        >>> sink_delta(pl.scan_csv("events-*.csv"), "/data/events", mode="append")      # doctest: +SKIP
+        >>> import polars as pl
+        >>> from deltafast.polars import read_delta, sink_delta
+        >>> sink_delta(pl.LazyFrame({"id": [1, 2]}), "numbers")
+        >>> read_delta("numbers").height
+        2
     """
     import polars as pl
 

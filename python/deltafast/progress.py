@@ -56,6 +56,12 @@ class Bar:
 
     Args:
         unit: The counted unit.
+
+    Example:
+        >>> from deltafast import DeltaTable, write_deltalake
+        >>> from deltafast.progress import Bar
+        >>> write_deltalake("cities", {"id": [1, 2]})
+        >>> rows = DeltaTable("cities").to_pyarrow_table(progress=Bar("files"))
     """
 
     _WIDTH = 30

@@ -192,6 +192,11 @@ class PrimitiveType(_Type):
 
     Raises:
         InvalidArgumentError: The name is not one of them.
+
+    Example:
+        >>> from deltafast import PrimitiveType
+        >>> PrimitiveType("decimal(10,2)").to_json()
+        '"decimal(10,2)"'
     """
 
     __slots__ = ("type",)
@@ -275,7 +280,14 @@ def _meant(name: object) -> str:
 
 
 class VariantType(_Type):
-    """A value of any type (table feature variantType); in Arrow a struct of two binaries."""
+    """A value of any type (table feature variantType); in Arrow a struct of two binaries.
+
+    Example:
+        >>> from deltafast import DeltaTable, Field, Schema, VariantType
+        >>> table = DeltaTable.create("events", Schema([Field("payload", VariantType())]))
+        >>> table.protocol().reader_features
+        ['variantType']
+    """
 
     __slots__ = ()
     type: ClassVar[str] = "variant"  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -298,6 +310,11 @@ class ArrayType(_Type):
     Args:
         element_type: Type of the elements, or a primitive type's name.
         contains_null: Whether elements may be null.
+
+    Example:
+        >>> from deltafast import ArrayType
+        >>> ArrayType("long", contains_null=False).to_json()
+        '{"type":"array","elementType":"long","containsNull":false}'
     """
 
     __slots__ = ("contains_null", "element_type")
@@ -336,6 +353,11 @@ class MapType(_Type):
         key_type: Type of the keys, or a primitive type's name.
         value_type: Type of the values, or a primitive type's name.
         value_contains_null: Whether values may be null.
+
+    Example:
+        >>> from deltafast import MapType
+        >>> str(MapType("string", "long").to_arrow())
+        'map<string, int64>'
     """
 
     __slots__ = ("key_type", "value_contains_null", "value_type")
@@ -382,6 +404,11 @@ class Field:
         type: Type of the field, or a primitive type's name.
         nullable: Whether values may be null.
         metadata: Delta's metadata of the field (comments, column mapping, defaults ...).
+
+    Example:
+        >>> from deltafast import Field
+        >>> Field("id", "long", nullable=False, metadata={"comment": "Key"})
+        Field(id, PrimitiveType("long"), nullable=False, metadata={'comment': 'Key'})
     """
 
     __slots__ = ("metadata", "name", "nullable", "type")
@@ -446,6 +473,11 @@ class StructType(_Type):
 
     Args:
         fields: The fields.
+
+    Example:
+        >>> from deltafast import Field, StructType
+        >>> str(StructType([Field("x", "double"), Field("y", "double")]).to_arrow())
+        'struct<x: double, y: double>'
     """
 
     __slots__ = ("_fields",)
@@ -480,7 +512,17 @@ class StructType(_Type):
 
 
 class Schema(StructType):
-    """The schema of a table: a struct of its columns."""
+    """The schema of a table: a struct of its columns.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> from deltafast import Field, Schema
+        >>> schema = Schema([Field("id", "long"), Field("city", "string")])
+        >>> schema.to_arrow().names
+        ['id', 'city']
+        >>> Schema.from_arrow(pa.schema({"id": pa.int64(), "city": pa.string()})) == schema
+        True
+    """
 
     __slots__ = ()
 

@@ -364,7 +364,15 @@ def _takes_mode(method: Callable[..., object]) -> bool:
 
 
 class FsspecStore(_Rooted):
-    """An fsspec file system."""
+    """An fsspec file system.
+
+    Example:
+        >>> import fsspec
+        >>> from deltafast import DeltaTable, write_deltalake
+        >>> write_deltalake("cities", {"id": [1]})
+        >>> DeltaTable("cities", store=fsspec.filesystem("file")).count()
+        1
+    """
 
     _TIMES = ("mtime", "LastModified", "last_modified", "updated", "modified", "created")
 
@@ -500,7 +508,15 @@ class FsspecStore(_Rooted):
 
 
 class PyarrowStore(_Rooted):
-    """A pyarrow file system, such as HDFS."""
+    """A pyarrow file system, such as HDFS.
+
+    Example:
+        >>> import pyarrow.fs
+        >>> from deltafast import DeltaTable, write_deltalake
+        >>> write_deltalake("cities", {"id": [1]})
+        >>> DeltaTable("cities", store=pyarrow.fs.LocalFileSystem()).count()
+        1
+    """
 
     def __init__(self, fs: Any, uri: str) -> None:
         base, above = fs, ""
@@ -584,7 +600,16 @@ class PyarrowStore(_Rooted):
 
 
 class ObstoreStore(_Rooted):
-    """An obstore store."""
+    """An obstore store.
+
+    Example:
+        >>> import os
+        >>> import obstore.store
+        >>> from deltafast import DeltaTable, write_deltalake
+        >>> write_deltalake("cities", {"id": [1]})
+        >>> DeltaTable("cities", store=obstore.store.LocalStore(os.getcwd())).count()
+        1
+    """
 
     def __init__(self, store: Any, uri: str) -> None:
         names = {cls.__name__ for cls in type(store).__mro__}

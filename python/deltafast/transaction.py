@@ -20,7 +20,15 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Transaction:
-    """An application transaction: the version that a commit records, so that the application writes it only once."""
+    """An application transaction: the version that a commit records, so that the application writes it only once.
+
+    Example:
+        >>> from deltafast import CommitProperties, DeltaTable, Transaction, write_deltalake
+        >>> recorded = CommitProperties(app_transactions=[Transaction("import", 7)])
+        >>> write_deltalake("cities", {"id": [1]}, commit_properties=recorded)
+        >>> DeltaTable("cities").transaction_version("import")
+        7
+    """
 
     #: Identifies the application.
     app_id: str
@@ -32,7 +40,15 @@ class Transaction:
 
 @dataclass
 class CommitProperties:
-    """Options of a commit."""
+    """Options of a commit.
+
+    Example:
+        >>> from deltafast import CommitProperties, DeltaTable, write_deltalake
+        >>> properties = CommitProperties(custom_metadata={"job": "import"})
+        >>> write_deltalake("cities", {"id": [1]}, commit_properties=properties)
+        >>> DeltaTable("cities").history()[0]["job"]
+        'import'
+    """
 
     #: Additional keys of the commit's `commitInfo`. `userMetadata`, `userId` and `userName` must be strings.
     custom_metadata: dict[str, Any] | None = None
@@ -44,7 +60,13 @@ class CommitProperties:
 
 @dataclass
 class PostCommitHookProperties:
-    """Maintenance after a commit."""
+    """Maintenance after a commit.
+
+    Example:
+        >>> from deltafast import PostCommitHookProperties, write_deltalake
+        >>> hooks = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)
+        >>> write_deltalake("cities", {"id": [1]}, post_commithook_properties=hooks)
+    """
 
     #: Whether to write a checkpoint when one is due by `delta.checkpointInterval`.
     create_checkpoint: bool = True
@@ -67,7 +89,14 @@ class PostCommitHookProperties:
 
 @dataclass
 class AddAction:
-    """A data file to add to a table."""
+    """A data file to add to a table.
+
+    Example:
+        >>> from deltafast.transaction import AddAction
+        >>> file = AddAction("day=mon/a.parquet", 1_024, {"day": "mon"}, 1_790_000_000_000, data_change=True)
+        >>> file.path, file.partition_values
+        ('day=mon/a.parquet', {'day': 'mon'})
+    """
 
     #: Path below the table, URI-encoded.
     path: str
@@ -85,7 +114,17 @@ class AddAction:
 
 @dataclass
 class RemoveAction:
-    """A data file to remove from a table."""
+    """A data file to remove from a table.
+
+    Example:
+        >>> from deltafast import DeltaTable, write_deltalake
+        >>> from deltafast.transaction import RemoveAction
+        >>> write_deltalake("cities", {"id": [1]})
+        >>> table = DeltaTable("cities")
+        >>> table.create_write_transaction([RemoveAction(table.files()[0])], "append", table.schema())
+        >>> table.count()
+        0
+    """
 
     #: Path as in the log.
     path: str

@@ -118,8 +118,12 @@ def write_deltalake(
         StorageError: A request to the store failed.
 
     Example:
-        >>> write_deltalake("/data/events", frame, mode="append")                         # doctest: +SKIP
-        >>> write_deltalake("/data/events", day, mode="overwrite", predicate="day = '2026-01-01'")  # doctest: +SKIP
+        >>> from deltafast import DeltaTable, write_deltalake
+        >>> write_deltalake("sales", {"day": ["mon", "tue"], "sold": [1, 2]}, partition_by="day")
+        >>> write_deltalake("sales", {"day": ["wed"], "sold": [3]}, mode="append")
+        >>> write_deltalake("sales", {"day": ["mon"], "sold": [9]}, mode="overwrite", predicate="day = 'mon'")
+        >>> sorted(DeltaTable("sales").to_pyarrow_table()["sold"].to_pylist())
+        [2, 3, 9]
     """
     if partition_overwrite_mode not in ("static", "dynamic"):
         message = f"partition_overwrite_mode must be 'static' or 'dynamic', not {partition_overwrite_mode!r}"

@@ -205,10 +205,11 @@ class QueryBuilder:
             extensions and change settings. Otherwise they can only access the registered tables.
 
     Example:
-        >>> events = DeltaTable("/data/events")                                         # doctest: +SKIP
-        >>> reader = QueryBuilder().register("events", events).execute(                 # doctest: +SKIP
-        ...     "SELECT day, count(*) FROM events GROUP BY day")
-        >>> reader.read_all()                                                           # doctest: +SKIP
+        >>> from deltafast import DeltaTable, QueryBuilder, write_deltalake
+        >>> write_deltalake("cities", {"id": [1, 2, 3], "city": ["Oslo", "Rome", "Lima"]})
+        >>> builder = QueryBuilder().register("cities", DeltaTable("cities"))
+        >>> builder.execute("SELECT max(id) AS newest FROM cities").read_all().to_pylist()
+        [{'newest': 3}]
     """
 
     def __init__(self, session_config: Mapping[str, str] | None = None, *, external_access: bool = False) -> None:

@@ -43,9 +43,12 @@ class RecordBatchReader:
     """A stream of record batches, which can be read once.
 
     Example:
-        >>> reader = table.scan(columns=["id"])  # doctest: +SKIP
-        >>> for batch in reader:                 # doctest: +SKIP
+        >>> from deltafast import DeltaTable, write_deltalake
+        >>> write_deltalake("cities", {"id": [1, 2, 3], "city": ["Oslo", "Rome", "Lima"]})
+        >>> reader = DeltaTable("cities").scan(columns=["id"])
+        >>> for batch in reader:
         ...     print(batch.num_rows)
+        3
     """
 
     def __init__(self, stream: ArrowStream, progress: Progress = False) -> None:

@@ -58,6 +58,20 @@ def create_table_with_add_actions(
     Raises:
         InvalidArgumentError: The table exists already, or an action is invalid.
         SchemaMismatchError: The schema does not match the table's.
+
+    Example:
+        >>> import os
+        >>> import pyarrow as pa
+        >>> import pyarrow.parquet as pq
+        >>> from deltafast import DeltaTable, create_table_with_add_actions
+        >>> from deltafast.transaction import AddAction
+        >>> rows = pa.table({"id": [1, 2]})
+        >>> os.mkdir("numbers")
+        >>> pq.write_table(rows, "numbers/a.parquet")
+        >>> file = AddAction("a.parquet", os.path.getsize("numbers/a.parquet"), {}, 1_790_000_000_000, True)
+        >>> create_table_with_add_actions("numbers", rows.schema, [file], "error", [])
+        >>> DeltaTable("numbers").count()
+        2
     """
     options: WriteOptions = {
         "mode": mode,

@@ -28,7 +28,15 @@ __all__ = ["ColumnChanges", "TableAlterer", "TableFeatures"]
 
 
 class TableFeatures(Enum):
-    """Table features by the names of `deltalake`; the values are those of the protocol."""
+    """Table features by the names of `deltalake`; the values are those of the protocol.
+
+    Example:
+        >>> from deltafast import DeltaTable, TableFeatures
+        >>> table = DeltaTable.create("cities", {"id": "long"})
+        >>> table.alter.add_feature(TableFeatures.DeletionVectors, allow_protocol_versions_increase=True)
+        >>> table.protocol().writer_features
+        ['appendOnly', 'deletionVectors', 'invariants']
+    """
 
     AppendOnly = "appendOnly"
     ChangeDataFeed = "changeDataFeed"
@@ -62,6 +70,16 @@ class TableAlterer:
     * DeltaProtocolError: the table needs a feature that this release does not support;
     * CommitFailedError: a concurrent commit conflicts with the change;
     * StorageError: a request to the store failed.
+
+    Example:
+        The examples of the methods continue this one.
+
+        >>> from deltafast import DeltaTable, write_deltalake
+        >>> write_deltalake("cities", {"id": [1, 2, 3], "city": ["Oslo", "Rome", "Lima"]})
+        >>> table = DeltaTable("cities")
+        >>> table.alter.set_table_description("Cities with an office")
+        >>> table.metadata().description
+        'Cities with an office'
     """
 
     def __init__(self, table: TableHandle) -> None:
@@ -96,6 +114,12 @@ class TableAlterer:
                 to the name of the column or sibling after which it is inserted, or to None for the first position.
             commit_properties: Options of the commit.
             post_commithook_properties: Maintenance after the commit.
+
+        Example:
+            >>> from deltafast import Field
+            >>> table.alter.add_columns(Field("zip", "string"), after={"zip": "id"})
+            >>> [field.name for field in table.schema().fields]
+            ['id', 'zip', 'city']
         """
         schema = Schema([fields] if isinstance(fields, Field) else list(fields))
         change = {"fields": json.loads(schema.to_json()), "positions": list((after or {}).items())}
@@ -120,6 +144,12 @@ class TableAlterer:
             fields: The columns.
             commit_properties: Options of the commit.
             post_commithook_properties: Maintenance after the commit.
+
+        Example:
+            >>> from deltafast import Field
+            >>> table.alter.replace_columns([Field("city", "string"), Field("id", "long"), Field("zip", "string")])
+            >>> [field.name for field in table.schema().fields]
+            ['city', 'id', 'zip']
         """
         schema = fields if isinstance(fields, Schema) else Schema(list(fields))
         change = {"fields": json.loads(schema.to_json())}
@@ -140,6 +170,11 @@ class TableAlterer:
             after: Name of the column or sibling after which it is placed; the first position if None.
             commit_properties: Options of the commit.
             post_commithook_properties: Maintenance after the commit.
+
+        Example:
+            >>> table.alter.move_column("city")
+            >>> [field.name for field in table.schema().fields]
+            ['city', 'id']
         """
         self._do("move_column", commit_properties, post_commithook_properties, column=column, after=after)
 
@@ -162,6 +197,18 @@ class TableAlterer:
             progress: As for `add_constraint`.
 
         Protocol: "Identity Columns".
+
+        Example:
+            >>> from deltafast import Field, Schema
+            >>> settings = {"start": 1, "step": 1, "allowExplicitInsert": True}
+            >>> metadata = {f"delta.identity.{key}": value for key, value in settings.items()}
+            >>> fields = [Field("id", "long", metadata=metadata), Field("city", "string")]
+            >>> numbered = DeltaTable.create("numbered", Schema(fields))
+            >>> metrics = numbered.append({"id": [10], "city": ["Oslo"]})
+            >>> numbered.alter.sync_identity("id")
+            >>> metrics = numbered.append({"city": ["Rome"]})
+            >>> numbered.to_pyarrow_table(filters="city = 'Rome'")["id"].to_pylist()
+            [11]
         """
         with counted(progress):
             self._do("sync_identity", commit_properties, post_commithook_properties, column=column)
@@ -175,6 +222,12 @@ class TableAlterer:
         """Drop columns or nested fields (`a.b`); the table needs column mapping (`delta.columnMapping.mode`).
 
         Their values stay in the files until the files are rewritten.
+
+        Example:
+            >>> table.alter.set_table_properties({"delta.columnMapping.mode": "name"})
+            >>> table.alter.drop_columns("city")
+            >>> [field.name for field in table.schema().fields]
+            ['id']
         """
         self._do("drop_columns", commit_properties, post_commithook_properties, columns=names(columns))
 
@@ -194,6 +247,12 @@ class TableAlterer:
             name: The new last part of the path.
             commit_properties: Options of the commit.
             post_commithook_properties: Maintenance after the commit.
+
+        Example:
+            >>> table.alter.set_table_properties({"delta.columnMapping.mode": "name"})
+            >>> table.alter.rename_column("city", "town")
+            >>> [field.name for field in table.schema().fields]
+            ['id', 'town']
         """
         self._do("rename_column", commit_properties, post_commithook_properties, column=column, name=name)
 
@@ -216,6 +275,13 @@ class TableAlterer:
             post_commithook_properties: Maintenance after the commit.
             length: The larger length of a string column, such as `varchar(10)`; None for strings of any length. This
                 does not need `delta.enableTypeWidening`.
+
+        Example:
+            >>> settings = {"delta.enableTypeWidening": True}
+            >>> table = DeltaTable.create("narrow", {"id": "integer"}, configuration=settings)
+            >>> table.alter.set_column_type("id", "long")
+            >>> table.schema().fields[0].type
+            PrimitiveType("long")
         """
         kind = PrimitiveType(data_type) if isinstance(data_type, str) else data_type
         change = {"column": column, "data_type": json.loads(kind.to_json()), "length": length}
@@ -227,7 +293,14 @@ class TableAlterer:
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> None:
-        """Make a column nullable."""
+        """Make a column nullable.
+
+        Example:
+            >>> table.alter.set_column_not_null("id")
+            >>> table.alter.drop_column_not_null("id")
+            >>> table.schema().fields[0].nullable
+            True
+        """
         change = {"column": column_name, "nullable": True}
         self._do("set_nullable", commit_properties, post_commithook_properties, **change)
 
@@ -249,6 +322,11 @@ class TableAlterer:
 
         Raises:
             ConstraintViolatedError: An existing row has null in the column.
+
+        Example:
+            >>> table.alter.set_column_not_null("id")
+            >>> table.schema().fields[0].nullable
+            False
         """
         change = {"column": column_name, "nullable": False}
         with counted(progress):
@@ -272,6 +350,11 @@ class TableAlterer:
                 protocol.
             commit_properties: Options of the commit.
             post_commithook_properties: Maintenance after the commit.
+
+        Example:
+            >>> table.alter.set_column_metadata("city", {"comment": "Name in English"})
+            >>> table.schema().fields[1].metadata
+            {'comment': 'Name in English'}
         """
         default = metadata.get("CURRENT_DEFAULT")
         if default is not None:
@@ -305,6 +388,11 @@ class TableAlterer:
 
         Raises:
             ConstraintViolatedError: An existing row violates a constraint.
+
+        Example:
+            >>> table.alter.add_constraint({"positive": "id > 0"})
+            >>> table.metadata().configuration
+            {'delta.constraints.positive': 'id > 0'}
         """
         from deltafast._expr.constraints import bind_constraints, expressions
         from deltafast._expr.lexer import spark_text
@@ -333,6 +421,12 @@ class TableAlterer:
             raise_if_not_exists: Whether a constraint that does not exist is an error.
             commit_properties: Options of the commit.
             post_commithook_properties: Maintenance after the commit.
+
+        Example:
+            >>> table.alter.add_constraint({"positive": "id > 0"})
+            >>> table.alter.drop_constraint("positive")
+            >>> table.metadata().configuration
+            {}
         """
         change = {"name": name, "if_exists": not raise_if_not_exists}
         self._do("drop_constraint", commit_properties, post_commithook_properties, **change)
@@ -358,6 +452,12 @@ class TableAlterer:
 
         Raises:
             DeltaProtocolError: The table lacks the feature `domainMetadata`.
+
+        Example:
+            >>> table.alter.add_feature("domainMetadata", allow_protocol_versions_increase=True)
+            >>> table.alter.set_domain_metadata("import", '{"offset": 7}')
+            >>> table.domain_metadata()
+            {'import': '{"offset": 7}'}
         """
         change = {"domain": domain, "configuration": configuration}
         self._do("set_domain", commit_properties, post_commithook_properties, **change)
@@ -374,6 +474,13 @@ class TableAlterer:
             domain: Name of the domain; names with the prefix `delta.` are reserved by the protocol.
             commit_properties: Options of the commit.
             post_commithook_properties: Maintenance after the commit.
+
+        Example:
+            >>> table.alter.add_feature("domainMetadata", allow_protocol_versions_increase=True)
+            >>> table.alter.set_domain_metadata("import", '{"offset": 7}')
+            >>> table.alter.remove_domain_metadata("import")
+            >>> table.domain_metadata()
+            {}
         """
         change = {"domain": domain, "configuration": None}
         self._do("set_domain", commit_properties, post_commithook_properties, **change)
@@ -399,6 +506,11 @@ class TableAlterer:
             raise_if_not_exists: Whether unknown `delta.` keys are refused.
             commit_properties: Options of the commit.
             post_commithook_properties: Maintenance after the commit.
+
+        Example:
+            >>> table.alter.set_table_properties({"delta.enableDeletionVectors": True})
+            >>> table.protocol().reader_features
+            ['deletionVectors']
         """
         change = {"properties": property_strings(properties), "allow_unknown": not raise_if_not_exists}
         self._do("set_properties", commit_properties, post_commithook_properties, **change)
@@ -417,6 +529,12 @@ class TableAlterer:
             raise_if_not_exists: Whether a key that is not set is an error.
             commit_properties: Options of the commit.
             post_commithook_properties: Maintenance after the commit.
+
+        Example:
+            >>> table.alter.set_table_properties({"owner": "sales"})
+            >>> table.alter.unset_table_properties("owner")
+            >>> table.metadata().configuration
+            {}
         """
         change = {"keys": names(keys), "if_exists": not raise_if_not_exists}
         self._do("unset_properties", commit_properties, post_commithook_properties, **change)
@@ -429,7 +547,13 @@ class TableAlterer:
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> None:
-        """Set the name of the table."""
+        """Set the name of the table.
+
+        Example:
+            >>> table.alter.set_table_name("cities")
+            >>> table.metadata().name
+            'cities'
+        """
         self._do("set_name", commit_properties, post_commithook_properties, name=name)
 
     @also_by_position(*COMMIT_ARGUMENTS)
@@ -440,7 +564,13 @@ class TableAlterer:
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> None:
-        """Set the description of the table."""
+        """Set the description of the table.
+
+        Example:
+            >>> table.alter.set_table_description("Cities with an office")
+            >>> table.metadata().description
+            'Cities with an office'
+        """
         self._do("set_description", commit_properties, post_commithook_properties, description=description)
 
     @also_by_position(*COMMIT_ARGUMENTS)
@@ -459,6 +589,11 @@ class TableAlterer:
             allow_protocol_versions_increase: Whether the protocol versions may increase.
             commit_properties: Options of the commit.
             post_commithook_properties: Maintenance after the commit.
+
+        Example:
+            >>> table.alter.add_feature("deletionVectors", allow_protocol_versions_increase=True)
+            >>> table.protocol().reader_features
+            ['deletionVectors']
         """
         several = [feature] if isinstance(feature, (str, TableFeatures)) else list(feature)
         wanted = [item.value if isinstance(item, TableFeatures) else item for item in several]
@@ -506,6 +641,12 @@ class TableAlterer:
             InvalidArgumentError: The table does not have the feature, another feature depends on it, or its history is
                 not old enough yet.
             CommitFailedError: A concurrent commit conflicts with a step.
+
+        Example:
+            >>> table.alter.set_table_properties({"delta.enableRowTracking": True})
+            >>> table.alter.drop_feature("rowTracking")
+            >>> "rowTracking" in table.protocol().writer_features
+            False
         """
         table = self.table
         name = feature.value if isinstance(feature, TableFeatures) else feature
@@ -520,7 +661,14 @@ class TableAlterer:
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> None:
-        """Change the clustering columns; None for no clustering. No file is rewritten."""
+        """Change the clustering columns; None for no clustering. No file is rewritten.
+
+        Example:
+            >>> table = DeltaTable.create("clustered", {"id": "long", "city": "string"}, cluster_by="id")
+            >>> table.alter.cluster_by(["city", "id"])
+            >>> table.detail()["clusteringColumns"]
+            ['city', 'id']
+        """
         self._do("cluster_by", commit_properties, post_commithook_properties, columns=names(columns) or [])
 
 

@@ -70,6 +70,17 @@ def convert_to_deltalake(
             columns, or the location is a name in a catalog.
         SchemaMismatchError: A column has two types; the error names a file of each.
         CorruptDataError: A file is not a Parquet file.
+
+    Example:
+        >>> import os
+        >>> import pyarrow as pa
+        >>> import pyarrow.parquet as pq
+        >>> from deltafast import DeltaTable, convert_to_deltalake
+        >>> os.makedirs("sales/day=mon")
+        >>> pq.write_table(pa.table({"sold": [1, 2]}), "sales/day=mon/a.parquet")
+        >>> convert_to_deltalake("sales", partition_by=pa.schema({"day": pa.string()}))
+        >>> DeltaTable("sales").partitions()
+        [{'day': 'mon'}]
     """
     if mode not in ("error", "ignore"):
         message = f"mode must be error or ignore, not {mode!r}"

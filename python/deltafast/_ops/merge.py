@@ -69,6 +69,15 @@ class TableMerger:
     Returned by `DeltaTable.merge`; nothing is read or written before `execute`. Expressions are Spark SQL. Clauses for
     matched rows may use columns of both sides, clauses for new rows those of the source, and clauses for rows of the
     table without a match those of the table. Column names that both sides have need an alias.
+
+    Example:
+        The examples of the methods continue this one.
+
+        >>> from deltafast import DeltaTable, write_deltalake
+        >>> write_deltalake("cities", {"id": [1, 2, 3], "city": ["Oslo", "Rome", "Lima"]})
+        >>> table = DeltaTable("cities")
+        >>> source = {"id": [3, 4], "city": ["Quito", "Bonn"]}
+        >>> merger = table.merge(source, "target.id = source.id")
     """
 
     def __init__(
@@ -123,6 +132,11 @@ class TableMerger:
 
         Returns:
             The builder itself.
+
+        Example:
+            >>> metrics = merger.when_matched_update({"city": "upper(source.city)"}).execute()
+            >>> table.to_pyarrow_table(filters="id = 3")["city"].to_pylist()
+            ['QUITO']
         """
         return self.add_clause(MergeClause("matched", "update", predicate, sql_strings("updates", updates)))
 
@@ -137,6 +151,11 @@ class TableMerger:
 
         Returns:
             The builder itself.
+
+        Example:
+            >>> metrics = merger.when_matched_update_all().execute()
+            >>> table.to_pyarrow_table(filters="id = 3")["city"].to_pylist()
+            ['Quito']
         """
         return self.add_clause(MergeClause("matched", "update", predicate, None, tuple(except_cols or ())))
 
@@ -148,6 +167,10 @@ class TableMerger:
 
         Returns:
             The builder itself.
+
+        Example:
+            >>> merger.when_matched_delete("source.city = 'Quito'").execute()["num_target_rows_deleted"]
+            1
         """
         return self.add_clause(MergeClause("matched", "delete", predicate))
 
@@ -161,6 +184,11 @@ class TableMerger:
 
         Returns:
             The builder itself.
+
+        Example:
+            >>> metrics = merger.when_not_matched_insert({"id": "source.id", "city": "source.city"}).execute()
+            >>> metrics["num_target_rows_inserted"]
+            1
         """
         return self.add_clause(MergeClause("not_matched", "insert", predicate, sql_strings("updates", updates)))
 
@@ -175,6 +203,10 @@ class TableMerger:
 
         Returns:
             The builder itself.
+
+        Example:
+            >>> merger.when_not_matched_insert_all("source.id < 9").execute()["num_target_rows_inserted"]
+            1
         """
         return self.add_clause(MergeClause("not_matched", "insert", predicate, None, tuple(except_cols or ())))
 
@@ -189,6 +221,11 @@ class TableMerger:
 
         Returns:
             The builder itself.
+
+        Example:
+            >>> metrics = merger.when_not_matched_by_source_update({"city": "NULL"}, "target.id < 3").execute()
+            >>> table.count("city IS NULL")
+            2
         """
         return self.add_clause(MergeClause("by_source", "update", predicate, sql_strings("updates", updates)))
 
@@ -200,6 +237,10 @@ class TableMerger:
 
         Returns:
             The builder itself.
+
+        Example:
+            >>> merger.when_not_matched_by_source_delete().execute()["num_target_rows_deleted"]
+            2
         """
         return self.add_clause(MergeClause("by_source", "delete", predicate))
 
@@ -229,6 +270,13 @@ class TableMerger:
             CommitFailedError: A concurrent commit changed the same rows.
             CommitUnknownError: The outcome of the commit is unknown.
             StorageError: A request to the store failed.
+
+        Example:
+            >>> metrics = merger.when_matched_update_all().when_not_matched_insert_all().execute()
+            >>> metrics["num_target_rows_updated"], metrics["num_target_rows_inserted"]
+            (1, 1)
+            >>> table.version()
+            1
         """
         self.check()
         table = self._table

@@ -34,7 +34,20 @@ _FORMATS = "delta.universalFormat.enabledFormats"
 
 
 class TableOptimizer:
-    """Rewrites files of a table without changing rows; returned by `DeltaTable.optimize`."""
+    """Rewrites files of a table without changing rows; returned by `DeltaTable.optimize`.
+
+    Example:
+        The examples of the methods continue this one.
+
+        >>> from deltafast import DeltaTable, write_deltalake
+        >>> write_deltalake("cities", {"id": [1, 2, 3], "city": ["Oslo", "Rome", "Lima"]})
+        >>> table = DeltaTable("cities")
+        >>> table.append({"id": [4], "city": ["Bonn"]})["num_added_rows"]
+        1
+        >>> metrics = table.optimize.compact()
+        >>> metrics["numFilesRemoved"], metrics["numFilesAdded"]
+        (2, 1)
+    """
 
     def __init__(self, table: TableHandle) -> None:
         self.table = table
@@ -93,6 +106,12 @@ class TableOptimizer:
                 `ConcurrentDeleteReadError`.
             CommitUnknownError: The outcome of the commit is unknown.
             StorageError: A request to the store failed.
+
+        Example:
+            >>> metrics = table.append({"id": [5], "city": ["Bern"]})
+            >>> metrics = table.optimize.compact(target_size=64 * 1024 * 1024)
+            >>> len(table.files())
+            1
         """
         options: OptimizeOptions = {
             "encoding": encoding(writer_properties, self.table.time_zone, target_size),
@@ -146,6 +165,12 @@ class TableOptimizer:
             CommitFailedError: As `compact`.
             CommitUnknownError: The outcome of the commit is unknown.
             StorageError: A request to the store failed, or the disk is full.
+
+        Example:
+            >>> clustered = DeltaTable.create("clustered", {"id": "long"}, cluster_by="id")
+            >>> metrics = clustered.append({"id": [2, 1]}), clustered.append({"id": [3, 0]})
+            >>> clustered.optimize.cluster()["numFilesAdded"]
+            1
         """
         options: OptimizeOptions = {
             "encoding": encoding(writer_properties, self.table.time_zone, target_size),
@@ -193,6 +218,15 @@ class TableOptimizer:
             CommitFailedError: As `compact`.
             CommitUnknownError: The outcome of the commit is unknown.
             StorageError: A request to the store failed.
+
+        Example:
+            >>> table.alter.set_table_properties({"delta.enableDeletionVectors": True})
+            >>> table.delete("id = 1")["num_deleted_rows"]
+            1
+            >>> table.optimize.purge()["numFilesAdded"]
+            1
+            >>> table.deletion_vectors().read_all().num_rows
+            0
         """
         options: OptimizeOptions = {
             "encoding": encoding(writer_properties, self.table.time_zone, target_size),
@@ -243,6 +277,13 @@ class TableOptimizer:
             CommitFailedError: A concurrent commit changed the table's metadata or the same files.
             CommitUnknownError: The outcome of the commit is unknown.
             StorageError: A request to the store failed.
+
+        Example:
+            >>> import warnings
+            >>> with warnings.catch_warnings(action="ignore"):  # deltafast writes no Iceberg metadata itself
+            ...     metrics = table.optimize.upgrade_uniform(2)
+            >>> table.metadata().configuration["delta.enableIcebergCompatV2"]
+            'true'
         """
         table = self.table
         promised = "iceberg" in table.metadata().configuration.get(_FORMATS, "").split(",")
@@ -311,6 +352,10 @@ class TableOptimizer:
             CommitFailedError: As `compact`.
             CommitUnknownError: The outcome of the commit is unknown.
             StorageError: A request to the store failed, or the disk is full.
+
+        Example:
+            >>> table.optimize.z_order(["id", "city"])["numFilesAdded"]
+            1
         """
         names = [columns] if isinstance(columns, str) else list(columns)
         if not names:

@@ -67,7 +67,15 @@ class ConditionPruning:
 
 @dataclass(frozen=True)
 class ScanExplanation:
-    """The result of `DeltaTable.explain`: `print` it, or show it in a notebook."""
+    """The result of `DeltaTable.explain`: `print` it, or show it in a notebook.
+
+    Example:
+        >>> from deltafast import DeltaTable, write_deltalake
+        >>> write_deltalake("cities", {"id": [1, 2, 3], "city": ["Oslo", "Rome", "Lima"]})
+        >>> explanation = DeltaTable("cities").explain("id > 3")
+        >>> explanation.version, explanation.pruning
+        (0, 1.0)
+    """
 
     #: URL of the table.
     table: str

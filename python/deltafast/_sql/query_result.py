@@ -29,8 +29,10 @@ class QueryResult:
     Showing a result reads its first rows, which are kept: they come again when the result is read.
 
     Example:
-        >>> result = deltafast.sql("SELECT 1 AS a")     # doctest: +SKIP
-        >>> result.read_all()                           # doctest: +SKIP
+        >>> from deltafast import sql
+        >>> result = sql("SELECT 1 AS a, 'x' AS b")
+        >>> result.read_all().to_pylist()
+        [{'a': 1, 'b': 'x'}]
     """
 
     def __init__(self, reader: pa.RecordBatchReader) -> None:

@@ -77,8 +77,13 @@ def sql(
         DeltaError: As the corresponding methods of `DeltaTable`.
 
     Example:
-        >>> sql("SELECT day, count(*) FROM delta.`/data/events` VERSION AS OF 3 GROUP BY day")    # doctest: +SKIP
-        >>> sql("DELETE FROM events WHERE day < DATE'2026-01-01'", events=table)                  # doctest: +SKIP
+        >>> from deltafast import DeltaTable, sql, write_deltalake
+        >>> write_deltalake("cities", {"id": [1, 2, 3], "city": ["Oslo", "Rome", "Lima"]})
+        >>> sql("SELECT city FROM delta.`cities` WHERE id > 1 ORDER BY id").read_all()["city"].to_pylist()
+        ['Rome', 'Lima']
+        >>> result = sql("DELETE FROM cities WHERE id = 1", cities=DeltaTable("cities"))
+        >>> DeltaTable("cities").count()
+        2
     """
     checked_zone(time_zone)
     try:

@@ -38,6 +38,13 @@ class BloomFilterProperties:
 
     Raises:
         InvalidArgumentError: `fpp` is not between 0 and 1.
+
+    Example:
+        >>> from deltafast import BloomFilterProperties, ColumnProperties, WriterProperties, write_deltalake
+        >>> bloom = BloomFilterProperties(set_bloom_filter_enabled=True, fpp=0.01)
+        >>> ids = ColumnProperties(bloom_filter_properties=bloom)
+        >>> properties = WriterProperties(column_properties={"id": ids})
+        >>> write_deltalake("orders", {"id": ["a-1", "b-2"]}, writer_properties=properties)
     """
 
     #: Whether to write a bloom filter.
@@ -59,6 +66,11 @@ class ColumnProperties:
 
     Raises:
         InvalidArgumentError: Both a dictionary and an encoding are requested.
+
+    Example:
+        >>> from deltafast import ColumnProperties, WriterProperties, write_deltalake
+        >>> properties = WriterProperties(column_properties={"text": ColumnProperties(dictionary_enabled=False)})
+        >>> write_deltalake("notes", {"text": ["first", "second"]}, writer_properties=properties)
     """
 
     #: Whether to try dictionary encoding.
@@ -93,6 +105,11 @@ class WriterProperties:
 
     Raises:
         InvalidArgumentError: The codec or its level does not exist.
+
+    Example:
+        >>> from deltafast import WriterProperties, write_deltalake
+        >>> properties = WriterProperties(compression="ZSTD", compression_level=5)
+        >>> write_deltalake("notes", {"text": ["first", "second"]}, writer_properties=properties)
     """
 
     def __init__(

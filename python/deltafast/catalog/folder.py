@@ -23,6 +23,15 @@ class FolderCommitter:
     Args:
         folder: The folder of one table, outside of the table; created on demand.
         permits: Which of `vacuum`, `cleanup_metadata` and `optimize` are allowed.
+
+    Example:
+        >>> from deltafast import DeltaTable
+        >>> from deltafast.catalog import FolderCommitter
+        >>> catalog = FolderCommitter("catalog")
+        >>> table = DeltaTable.create("cities", {"id": "long"}, committer=catalog)
+        >>> metrics = table.append({"id": [1, 2]})
+        >>> DeltaTable("cities", committer=FolderCommitter("catalog")).count()
+        2
     """
 
     def __init__(self, folder: str | os.PathLike[str], permits: Iterable[str] = ()) -> None:

@@ -45,6 +45,13 @@ def examine(
         InvalidArgumentError: The location is a name in a catalog.
         TableNotFoundError: There is no table at the location.
         StorageError: A request to the store failed.
+
+    Example:
+        >>> from deltafast import write_deltalake
+        >>> from deltafast.doctor import examine
+        >>> write_deltalake("cities", {"id": [1, 2, 3], "city": ["Oslo", "Rome", "Lima"]})
+        >>> examine("cities")
+        []
     """
     refuse_name(table_uri, "doctor")
     uri = address(table_uri)

@@ -52,6 +52,13 @@ def measure(table: DeltaTable, *, versions: int = 20) -> Layout:
 
     Raises:
         DeltaError: As `DeltaTable.get_add_actions`.
+
+    Example:
+        >>> from deltafast import DeltaTable, write_deltalake
+        >>> from deltafast.layout import measure
+        >>> write_deltalake("cities", {"id": [1, 2]})
+        >>> measure(DeltaTable("cities")).files
+        1
     """
     files = DeltaTable.get_add_actions(table, flatten=True)
     connection = connect()

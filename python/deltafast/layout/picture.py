@@ -38,6 +38,13 @@ def draw(layout: LayoutData, path: str | os.PathLike[str]) -> None:
     Raises:
         InvalidArgumentError: The suffix is unknown, or the folder does not exist or cannot be written to.
         MissingLibraryError: matplotlib is not installed.
+
+    Example:
+        >>> from deltafast import DeltaTable, write_deltalake
+        >>> from deltafast.layout import measure
+        >>> from deltafast.layout.picture import draw
+        >>> write_deltalake("cities", {"id": [1, 2]})
+        >>> draw(measure(DeltaTable("cities")), "cities.svg")
     """
     target = Path(path)
     kind = target.suffix.lower()

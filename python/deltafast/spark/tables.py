@@ -65,6 +65,15 @@ class DeltaTable:
     Created by `forPath`, `forName`, `convertToDelta` and the builders. Every method refers to the table's newest
     version. Conditions and values are SQL strings or columns of PySpark. Errors are raised as the classes of
     `deltafast.spark.exceptions`.
+
+    Example:
+        >>> from deltafast.spark import DeltaTable
+        >>> from deltafast import write_deltalake
+        >>> write_deltalake("cities", {"id": [1, 2, 3], "city": ["Oslo", "Rome", "Lima"]})
+        >>> table = DeltaTable.forPath(spark, "cities")
+        >>> table.delete("id = 1")
+        >>> table.toDF().count()
+        2
     """
 
     def __init__(
@@ -480,6 +489,17 @@ class DeltaMergeBuilder:
     Created by `DeltaTable.merge`; nothing is read or written before `execute`. Every method returns a new builder.
     Conditions and values are SQL strings or columns of PySpark. Clauses for matched rows may use both sides, those for
     rows without a match in the table the source, and those for rows without a match in the source the target.
+
+    Example:
+        >>> from deltafast.spark import DeltaTable
+        >>> from deltafast import write_deltalake
+        >>> write_deltalake("cities", {"id": [1, 2, 3], "city": ["Oslo", "Rome", "Lima"]})
+        >>> table = DeltaTable.forPath(spark, "cities")
+        >>> source = spark.createDataFrame([(3, "Quito"), (4, "Bonn")], ["id", "city"])
+        >>> merge = table.alias("t").merge(source.alias("s"), "t.id = s.id")
+        >>> result = merge.whenMatchedUpdateAll().whenNotMatchedInsertAll().execute()
+        >>> sorted(row.city for row in table.toDF().collect())
+        ['Bonn', 'Oslo', 'Quito', 'Rome']
     """
 
     def __init__(
@@ -587,7 +607,17 @@ class DeltaMergeBuilder:
 
 
 class DeltaOptimizeBuilder:
-    """Rewrites the files of a table without changing rows; created by `DeltaTable.optimize`."""
+    """Rewrites the files of a table without changing rows; created by `DeltaTable.optimize`.
+
+    Example:
+        >>> from deltafast.spark import DeltaTable
+        >>> from deltafast import write_deltalake
+        >>> write_deltalake("cities", {"id": [1, 2, 3], "city": ["Oslo", "Rome", "Lima"]})
+        >>> table = DeltaTable.forPath(spark, "cities")
+        >>> metrics = table.optimize().executeZOrderBy("id")
+        >>> metrics.count()
+        1
+    """
 
     def __init__(self, table: DeltaTable) -> None:
         self._table = table
@@ -645,7 +675,15 @@ class DeltaOptimizeBuilder:
 
 @dataclass
 class IdentityGenerator:
-    """The sequence of an identity column."""
+    """The sequence of an identity column.
+
+    Example:
+        >>> from deltafast.spark import DeltaTable, IdentityGenerator
+        >>> builder = DeltaTable.create(spark).location("orders")
+        >>> builder = builder.addColumn("id", "BIGINT", generatedAlwaysAs=IdentityGenerator(start=100, step=1))
+        >>> builder.addColumn("city", "STRING").execute().toDF().columns
+        ['id', 'city']
+    """
 
     #: The first value.
     start: int = 1
@@ -658,6 +696,12 @@ class DeltaTableBuilder:
 
     A table needs a location or a name. A named table is registered in the session's catalog, which must have a provider
     that reads Delta tables.
+
+    Example:
+        >>> from deltafast.spark import DeltaTable
+        >>> builder = DeltaTable.createIfNotExists(spark).location("cities").addColumn("id", "BIGINT", nullable=False)
+        >>> builder.property("delta.appendOnly", "true").execute().detail().first().properties
+        {'delta.appendOnly': 'true'}
     """
 
     def __init__(

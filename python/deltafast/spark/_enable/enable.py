@@ -258,6 +258,11 @@ def enable(spark: Any, *, catalogs: Mapping[str, UnityCatalog] | None = None) ->
     Raises:
         InvalidArgumentError: Delta's own jar is in the session or on the server, or this Spark does not accept the
             format.
+
+    Example:
+        >>> import deltafast.spark
+        >>> deltafast.spark.enable(spark)                                   # doctest: +SKIP
+        >>> spark.range(3).write.format("delta").save("/data/numbers")      # doctest: +SKIP
     """
     global _now  # noqa: PLW0603 - PySpark's classes are global, too
     session = Session(spark)
@@ -361,6 +366,10 @@ def disable(spark: Any) -> None:
 
     Args:
         spark: The session.
+
+    Example:
+        >>> import deltafast.spark
+        >>> deltafast.spark.disable(spark)
     """
     global _now  # noqa: PLW0603 - see `enable`
     Session(spark)

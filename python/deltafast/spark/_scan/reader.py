@@ -91,6 +91,13 @@ def read(
         VersionNotFoundError: There is no such version.
         InvalidArgumentError: An option or a filter is invalid, or the mode cannot read these files.
         DeltaProtocolError: The table needs a feature that this release does not support.
+
+    Example:
+        >>> import deltafast.spark
+        >>> from deltafast import write_deltalake
+        >>> write_deltalake("cities", {"id": [1, 2, 3], "city": ["Oslo", "Rome", "Lima"]})
+        >>> deltafast.spark.read(spark, "cities").where("id > 1").count()
+        2
     """
     session = Session(spark)
     if read_mode not in _READ_MODES:

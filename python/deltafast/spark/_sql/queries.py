@@ -88,6 +88,14 @@ def register_view(
     Raises:
         TableNotFoundError: There is no table.
         InvalidArgumentError: The name has several parts.
+
+    Example:
+        >>> import deltafast.spark
+        >>> from deltafast import write_deltalake
+        >>> write_deltalake("cities", {"id": [1, 2, 3], "city": ["Oslo", "Rome", "Lima"]})
+        >>> deltafast.spark.register_view(spark, "cities", "cities")
+        >>> deltafast.spark.sql(spark, "SELECT count(*) AS n FROM cities").collect()
+        [Row(n=3)]
     """
     session = Session(spark)
     if not re.fullmatch(r"\w+", name):
@@ -136,6 +144,13 @@ def files(spark: Any, path: str, filters: Any = None) -> Any:
     Raises:
         TableNotFoundError: There is no table.
         InvalidArgumentError: The filter is invalid.
+
+    Example:
+        >>> import deltafast.spark
+        >>> from deltafast import write_deltalake
+        >>> write_deltalake("cities", {"id": [1, 2, 3], "city": ["Oslo", "Rome", "Lima"]})
+        >>> deltafast.spark.files(spark, "cities").select("num_records", "`min.id`").collect()
+        [Row(num_records=3, min.id=1)]
     """
     session = Session(spark)
     table = handle(session, place_of(session, path))

@@ -132,6 +132,15 @@ def sql(spark: Any, text: str, args: Any = None) -> Any:
         TableNotFoundError: A name is not that of a Delta table.
         DeltaError: As the corresponding methods of `DeltaTable`.
         PySparkException: Spark rejects a query, or a statement of its own.
+
+    Example:
+        >>> import deltafast.spark
+        >>> from deltafast import write_deltalake
+        >>> write_deltalake("cities", {"id": [1, 2, 3], "city": ["Oslo", "Rome", "Lima"]})
+        >>> deltafast.spark.register_view(spark, "cities", "cities")
+        >>> result = deltafast.spark.sql(spark, "DELETE FROM cities WHERE id = 1")
+        >>> deltafast.spark.sql(spark, "SELECT max(city) FROM cities").collect()
+        [Row(max(city)='Rome')]
     """
     return prepare(Session(spark), text, args).run()
 

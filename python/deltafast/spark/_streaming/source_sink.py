@@ -61,6 +61,15 @@ def register(spark: Any) -> None:
 
     Args:
         spark: The session, classic or Connect.
+
+    Example:
+        >>> import pathlib
+        >>> import deltafast.spark
+        >>> from deltafast import write_deltalake
+        >>> write_deltalake("cities", {"id": [1, 2, 3], "city": ["Oslo", "Rome", "Lima"]})
+        >>> deltafast.spark.register(spark)
+        >>> spark.read.format("deltafast").load(str(pathlib.Path("cities").absolute())).count()
+        3
     """
     session = Session(spark)
     rows, places = _formats(session)
@@ -116,6 +125,20 @@ def stream(
     Raises:
         InvalidArgumentError: An option is invalid, or PySpark is older than 4.2.
         TableNotFoundError: There is no table.
+
+    Example:
+        >>> import pathlib
+        >>> import deltafast.spark
+        >>> from deltafast import write_deltalake
+        >>> write_deltalake("cities", {"id": [1, 2, 3], "city": ["Oslo", "Rome", "Lima"]})
+        >>> checkpoint = pathlib.Path("checkpoint").absolute()
+        >>> counts = []
+        >>> def add(batch, number):
+        ...     counts.append(batch.count())
+        >>> query = deltafast.spark.stream(spark, "cities", add, checkpoint, trigger={"availableNow": True})
+        >>> query.awaitTermination()
+        >>> counts
+        [3]
     """
     session = Session(spark)
     from deltafast.spark._streaming.data_source import follows
@@ -221,8 +244,16 @@ def sink(
         InvalidArgumentError: An argument is invalid; or there is no query whose id could be used.
 
     Example:
-        >>> query = frame.writeStream.foreachBatch(deltafast.spark.sink("/data/events"))      # doctest: +SKIP
-        >>> query.option("checkpointLocation", "/data/checkpoints/events").start()            # doctest: +SKIP
+        >>> import pathlib
+        >>> import deltafast.spark
+        >>> from deltafast import write_deltalake
+        >>> write_deltalake("cities", {"id": [1, 2, 3], "city": ["Oslo", "Rome", "Lima"]})
+        >>> checkpoint = pathlib.Path("checkpoint").absolute()
+        >>> copy = deltafast.spark.sink("copy")
+        >>> query = deltafast.spark.stream(spark, "cities", copy, checkpoint, trigger={"availableNow": True})
+        >>> query.awaitTermination()
+        >>> deltafast.spark.read(spark, "copy").count()
+        3
     """
     from deltafast.spark._write.writer import described, write_rows
 

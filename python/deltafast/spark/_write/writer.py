@@ -128,6 +128,15 @@ def write(
         DeltaProtocolError: The table needs something that this writer does not support; the message names it.
         CommitFailedError: A concurrent commit of another writer conflicts.
         CommitUnknownError: The outcome of the commit cannot be determined.
+
+    Example:
+        >>> import deltafast.spark
+        >>> deltafast.spark.write(spark.range(3), "numbers")
+        0
+        >>> deltafast.spark.write(spark.range(3, 5), "numbers", mode="append")
+        1
+        >>> deltafast.spark.read(spark, "numbers").count()
+        5
     """
     table = described(partition_by, cluster_by, name, description, configuration)
     return write_rows(frame, path, mode, replace_where, options, table, writer, storage_options)
