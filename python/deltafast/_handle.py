@@ -87,7 +87,7 @@ def core_storage(uri: str, storage_options: Mapping[str, Any] | None, store: obj
 class Metadata:
     """A table's metadata.
 
-    Example:
+    Examples:
         >>> from deltafast import DeltaTable
         >>> table = DeltaTable.create("cities", {"id": "long"}, name="cities", configuration={"owner": "sales"})
         >>> table.metadata().name, table.metadata().configuration
@@ -111,7 +111,7 @@ class Metadata:
 class ProtocolVersions(NamedTuple):
     """The protocol versions and table features that reading and writing need.
 
-    Example:
+    Examples:
         >>> from deltafast import DeltaTable
         >>> DeltaTable.create("cities", {"id": "long"}).protocol()
         ProtocolVersions(min_reader_version=1, min_writer_version=2, writer_features=None, reader_features=None)
@@ -126,7 +126,7 @@ class ProtocolVersions(NamedTuple):
 class DeltaTableConfig(NamedTuple):
     """The loading options as given; they have no effect in deltafast.
 
-    Example:
+    Examples:
         >>> from deltafast import DeltaTable
         >>> DeltaTable.create("cities", {"id": "long"}).table_config
         DeltaTableConfig(without_files=False, log_buffer_size=8, skip_stats=False)

@@ -98,7 +98,7 @@ def check_store(
         StorageError: The store cannot be reached or written, so that no test could be run.
         InvalidArgumentError: The location or an option is invalid.
 
-    Example:
+    Examples:
         >>> from deltafast import check_store
         >>> found = check_store("here", rounds=2, writers=4, objects=10)
         >>> found.safe, found.findings[0].verdict

@@ -45,7 +45,7 @@ class DeltaStorageHandler(pafs.FileSystemHandler):
         options: Storage options, as for `DeltaTable`.
         known_sizes: Bytes of files by path, which saves requests.
 
-    Example:
+    Examples:
         >>> import pyarrow.fs
         >>> from deltafast import write_deltalake
         >>> from deltafast.filesystem import DeltaStorageHandler

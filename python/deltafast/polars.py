@@ -77,7 +77,7 @@ def scan_delta(
         DeltaProtocolError: The table needs a feature that this release does not support.
         StorageError: A request to the store failed.
 
-    Example:
+    Examples:
         >>> import polars as pl
         >>> from deltafast.polars import scan_delta, write_delta
         >>> write_delta(pl.DataFrame({"id": [1, 2, 3], "city": ["Oslo", "Rome", "Lima"]}), "cities")
@@ -119,7 +119,7 @@ def read_delta(
         InvalidArgumentError: A column does not exist; or as for `scan_delta`.
         DeltaError: The other errors of `scan_delta`.
 
-    Example:
+    Examples:
         >>> import polars as pl
         >>> from deltafast.polars import read_delta, write_delta
         >>> write_delta(pl.DataFrame({"id": [1, 2, 3], "city": ["Oslo", "Rome", "Lima"]}), "cities")
@@ -174,7 +174,7 @@ def scan_cdf(
         VersionNotFoundError: A version of the range does not exist, or its commit was deleted.
         DeltaError: The other errors of `scan_delta`.
 
-    Example:
+    Examples:
         >>> import polars as pl
         >>> from deltafast import DeltaTable
         >>> from deltafast.polars import scan_cdf
@@ -248,7 +248,7 @@ def write_delta(
         TableNotFoundError: There is no table to merge into.
         DeltaError: As for `write_deltalake` and `DeltaTable.merge`.
 
-    Example:
+    Examples:
         >>> import polars as pl
         >>> from deltafast.polars import read_delta, write_delta
         >>> write_delta(pl.DataFrame({"id": [1, 2]}), "numbers")
@@ -329,7 +329,7 @@ def sink_delta(
         InvalidArgumentError: As for `write_delta`, or the query fails.
         DeltaError: The other errors of `write_delta`.
 
-    Example:
+    Examples:
         >>> import polars as pl
         >>> from deltafast.polars import read_delta, sink_delta
         >>> sink_delta(pl.LazyFrame({"id": [1, 2]}), "numbers")

@@ -57,7 +57,7 @@ class Bar:
     Args:
         unit: The counted unit.
 
-    Example:
+    Examples:
         >>> from deltafast import DeltaTable, write_deltalake
         >>> from deltafast.progress import Bar
         >>> write_deltalake("cities", {"id": [1, 2]})

@@ -193,7 +193,7 @@ class PrimitiveType(_Type):
     Raises:
         InvalidArgumentError: The name is not one of them.
 
-    Example:
+    Examples:
         >>> from deltafast import PrimitiveType
         >>> PrimitiveType("decimal(10,2)").to_json()
         '"decimal(10,2)"'
@@ -282,7 +282,7 @@ def _meant(name: object) -> str:
 class VariantType(_Type):
     """A value of any type (table feature variantType); in Arrow a struct of two binaries.
 
-    Example:
+    Examples:
         >>> from deltafast import DeltaTable, Field, Schema, VariantType
         >>> table = DeltaTable.create("events", Schema([Field("payload", VariantType())]))
         >>> table.protocol().reader_features
@@ -311,7 +311,7 @@ class ArrayType(_Type):
         element_type: Type of the elements, or a primitive type's name.
         contains_null: Whether elements may be null.
 
-    Example:
+    Examples:
         >>> from deltafast import ArrayType
         >>> ArrayType("long", contains_null=False).to_json()
         '{"type":"array","elementType":"long","containsNull":false}'
@@ -354,7 +354,7 @@ class MapType(_Type):
         value_type: Type of the values, or a primitive type's name.
         value_contains_null: Whether values may be null.
 
-    Example:
+    Examples:
         >>> from deltafast import MapType
         >>> str(MapType("string", "long").to_arrow())
         'map<string, int64>'
@@ -405,7 +405,7 @@ class Field:
         nullable: Whether values may be null.
         metadata: Delta's metadata of the field (comments, column mapping, defaults ...).
 
-    Example:
+    Examples:
         >>> from deltafast import Field
         >>> Field("id", "long", nullable=False, metadata={"comment": "Key"})
         Field(id, PrimitiveType("long"), nullable=False, metadata={'comment': 'Key'})
@@ -474,7 +474,7 @@ class StructType(_Type):
     Args:
         fields: The fields.
 
-    Example:
+    Examples:
         >>> from deltafast import Field, StructType
         >>> str(StructType([Field("x", "double"), Field("y", "double")]).to_arrow())
         'struct<x: double, y: double>'
@@ -514,7 +514,7 @@ class StructType(_Type):
 class Schema(StructType):
     """The schema of a table: a struct of its columns.
 
-    Example:
+    Examples:
         >>> import pyarrow as pa
         >>> from deltafast import Field, Schema
         >>> schema = Schema([Field("id", "long"), Field("city", "string")])

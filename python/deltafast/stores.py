@@ -366,7 +366,7 @@ def _takes_mode(method: Callable[..., object]) -> bool:
 class FsspecStore(_Rooted):
     """An fsspec file system.
 
-    Example:
+    Examples:
         >>> import fsspec
         >>> from deltafast import DeltaTable, write_deltalake
         >>> write_deltalake("cities", {"id": [1]})
@@ -510,7 +510,7 @@ class FsspecStore(_Rooted):
 class PyarrowStore(_Rooted):
     """A pyarrow file system, such as HDFS.
 
-    Example:
+    Examples:
         >>> import pyarrow.fs
         >>> from deltafast import DeltaTable, write_deltalake
         >>> write_deltalake("cities", {"id": [1]})
@@ -602,7 +602,7 @@ class PyarrowStore(_Rooted):
 class ObstoreStore(_Rooted):
     """An obstore store.
 
-    Example:
+    Examples:
         >>> import os
         >>> import obstore.store
         >>> from deltafast import DeltaTable, write_deltalake

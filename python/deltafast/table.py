@@ -119,7 +119,7 @@ class DeltaTable(HandleOwner):
         DeltaProtocolError: The table needs a feature that this release does not support.
         StorageError: A request to the store failed.
 
-    Example:
+    Examples:
         The examples of the methods continue this one.
 
         >>> from deltafast import DeltaTable, write_deltalake
@@ -191,7 +191,7 @@ class DeltaTable(HandleOwner):
             storage_options: As for `DeltaTable`.
             credential_provider: As for `DeltaTable`.
 
-        Example:
+        Examples:
             >>> DeltaTable.is_deltatable("cities"), DeltaTable.is_deltatable("elsewhere")
             (True, False)
         """
@@ -260,7 +260,7 @@ class DeltaTable(HandleOwner):
             DeltaProtocolError: The table would need a feature that this release does not support.
             StorageError: A request to the store failed.
 
-        Example:
+        Examples:
             >>> orders = DeltaTable.create("orders", {"id": "long", "day": "date"}, partition_by="day")
             >>> orders.metadata().partition_columns
             ['day']
@@ -324,7 +324,7 @@ class DeltaTable(HandleOwner):
     def alter(self) -> TableAlterer:
         """Changes of columns, constraints, properties and features.
 
-        Example:
+        Examples:
             >>> table.alter.set_table_properties({"delta.logRetentionDuration": "interval 90 days"})
             >>> table.metadata().configuration
             {'delta.logRetentionDuration': 'interval 90 days'}
@@ -361,7 +361,7 @@ class DeltaTable(HandleOwner):
             SchemaMismatchError: The schema does not match the table's.
             CommitFailedError: A concurrent commit conflicts with this one.
 
-        Example:
+        Examples:
             >>> import pyarrow as pa
             >>> import pyarrow.parquet as pq
             >>> from deltafast.transaction import AddAction
@@ -385,7 +385,7 @@ class DeltaTable(HandleOwner):
     def table_uri(self) -> str:
         """The table's location as a URL, without credentials.
 
-        Example:
+        Examples:
             >>> table.table_uri
             'file://.../cities/'
         """
@@ -395,7 +395,7 @@ class DeltaTable(HandleOwner):
     def table_config(self) -> DeltaTableConfig:
         """The loading options that were given.
 
-        Example:
+        Examples:
             >>> table.table_config
             DeltaTableConfig(without_files=False, log_buffer_size=8, skip_stats=False)
         """
@@ -404,7 +404,7 @@ class DeltaTable(HandleOwner):
     def version(self) -> int:
         """Return the version that this handle points at.
 
-        Example:
+        Examples:
             >>> table.version()
             0
         """
@@ -413,7 +413,7 @@ class DeltaTable(HandleOwner):
     def timestamp(self) -> datetime:
         """Return the time at which that version was committed.
 
-        Example:
+        Examples:
             >>> table.timestamp().tzinfo
             datetime.timezone.utc
         """
@@ -430,7 +430,7 @@ class DeltaTable(HandleOwner):
             VersionNotFoundError: The version does not exist.
             InvalidArgumentError: The string is not a timestamp.
 
-        Example:
+        Examples:
             >>> table.append({"id": [4], "city": ["Bonn"]})["num_added_rows"]
             1
             >>> table.load_as_version(0)
@@ -449,7 +449,7 @@ class DeltaTable(HandleOwner):
     def update_incremental(self) -> None:
         """Point this handle at the newest version, reading only the commits since.
 
-        Example:
+        Examples:
             >>> write_deltalake("cities", {"id": [4], "city": ["Bonn"]}, mode="append")
             >>> table.update_incremental()
             >>> table.version(), table.count()
@@ -495,7 +495,7 @@ class DeltaTable(HandleOwner):
 
         Protocol: "Schema Serialization Format".
 
-        Example:
+        Examples:
             >>> table.schema().fields[0]
             Field(id, PrimitiveType("long"), nullable=True)
         """
@@ -506,7 +506,7 @@ class DeltaTable(HandleOwner):
 
         Protocol: "Change Metadata".
 
-        Example:
+        Examples:
             >>> table.metadata().name, table.metadata().partition_columns
             (None, [])
         """
@@ -517,7 +517,7 @@ class DeltaTable(HandleOwner):
 
         Protocol: "Protocol Evolution", "Table Features".
 
-        Example:
+        Examples:
             >>> table.protocol()
             ProtocolVersions(min_reader_version=1, min_writer_version=2, writer_features=None, reader_features=None)
         """
@@ -526,7 +526,7 @@ class DeltaTable(HandleOwner):
     def detail(self) -> dict[str, Any]:
         """Return the columns of Spark's DESCRIBE DETAIL; counting the files reads all file actions once.
 
-        Example:
+        Examples:
             >>> detail = table.detail()
             >>> detail["numFiles"], detail["partitionColumns"]
             (1, [])
@@ -567,7 +567,7 @@ class DeltaTable(HandleOwner):
             timestamp: the in-commit timestamp where the table has them, else the modification time of the commit
             file, as in delta-spark. The values of `operationParameters` are strings, as in Spark's DESCRIBE HISTORY.
 
-        Example:
+        Examples:
             >>> table.append({"id": [4], "city": ["Bonn"]})["num_added_rows"]
             1
             >>> [(commit["version"], commit["operation"]) for commit in table.history()]
@@ -592,7 +592,7 @@ class DeltaTable(HandleOwner):
 
         Protocol: "Transaction Identifiers".
 
-        Example:
+        Examples:
             >>> from deltafast import CommitProperties, Transaction
             >>> recorded = CommitProperties(app_transactions=[Transaction("import", 7)])
             >>> metrics = table.append({"id": [4], "city": ["Bonn"]}, commit_properties=recorded)
@@ -607,7 +607,7 @@ class DeltaTable(HandleOwner):
 
         Protocol: "Domain Metadata".
 
-        Example:
+        Examples:
             >>> table.alter.add_feature("domainMetadata", allow_protocol_versions_increase=True)
             >>> table.alter.set_domain_metadata("import", '{"offset": 7}')
             >>> table.domain_metadata()
@@ -629,7 +629,7 @@ class DeltaTable(HandleOwner):
             partition_filters: The same as `file_pruning_predicate`.
             file_pruning_predicate: See `file_uris`.
 
-        Example:
+        Examples:
             >>> len(table.files()), table.files(file_pruning_predicate="id > 3")
             (1, [])
         """
@@ -652,7 +652,7 @@ class DeltaTable(HandleOwner):
                 <=, >, >=, in and not in: a list of tuples means AND, a list of such lists OR. The value
                 '' stands for a null partition value.
 
-        Example:
+        Examples:
             >>> len(table.file_uris(file_pruning_predicate=[("id", ">", 1)]))
             1
         """
@@ -672,7 +672,7 @@ class DeltaTable(HandleOwner):
             partition_filters: The same as `file_pruning_predicate`.
             file_pruning_predicate: See `file_uris`.
 
-        Example:
+        Examples:
             >>> write_deltalake("sales", {"day": ["mon", "tue"], "sold": [1, 2]}, partition_by="day")
             >>> sorted(partition["day"] for partition in DeltaTable("sales").partitions())
             ['mon', 'tue']
@@ -707,7 +707,7 @@ class DeltaTable(HandleOwner):
             of the columns; `deletion_vector`, a struct of `storageType` string, `pathOrInlineDv` string, `offset`
             int32, `sizeInBytes` int32 and `cardinality` int64.
 
-        Example:
+        Examples:
             >>> table.get_add_actions(flatten=True, columns=["num_records", "min.id", "max.id"]).to_pylist()
             [{'num_records': 3, 'min.id': 1, 'max.id': 3}]
         """
@@ -722,7 +722,7 @@ class DeltaTable(HandleOwner):
     ) -> RecordBatchReader:
         """Return `get_add_actions` as a stream, for tables with more files than fit in memory.
 
-        Example:
+        Examples:
             >>> sum(batch.num_rows for batch in table.add_actions_stream(columns=["path"]))
             1
         """
@@ -739,7 +739,7 @@ class DeltaTable(HandleOwner):
             A stream of `filepath` and `selection_vector` (list of bool, True for rows that are kept), one
             row for each file that has a deletion vector.
 
-        Example:
+        Examples:
             >>> properties = {"delta.enableDeletionVectors": "true"}
             >>> write_deltalake("marked", {"id": [1, 2, 3]}, configuration=properties)
             >>> marked = DeltaTable("marked")
@@ -758,7 +758,7 @@ class DeltaTable(HandleOwner):
         Returns:
             A stream of `path` string, `deletion_timestamp` timestamp[ms, UTC] and `size_bytes` int64.
 
-        Example:
+        Examples:
             >>> table.delete()["num_removed_files"]
             1
             >>> table.tombstones().read_all().num_rows
@@ -771,7 +771,7 @@ class DeltaTable(HandleOwner):
 
         Protocol: "Partition Value Serialization", "Per-file Statistics".
 
-        Example:
+        Examples:
             >>> table.plan("id > 3")
             {'files': 0, 'files_after_partition': 1, 'files_total': 1}
         """
@@ -798,7 +798,7 @@ class DeltaTable(HandleOwner):
             InvalidArgumentError: The predicate or a column is invalid.
             DataFileNotFoundError: A file that remains is missing.
 
-        Example:
+        Examples:
             >>> explanation = table.explain("id > 3")
             >>> explanation.pruning
             1.0
@@ -815,7 +815,7 @@ class DeltaTable(HandleOwner):
         Args:
             predicate: Count only rows for which it is true.
 
-        Example:
+        Examples:
             >>> table.count("city = 'Rome'")
             1
         """
@@ -855,7 +855,7 @@ class DeltaTable(HandleOwner):
         Raises:
             InvalidArgumentError: A column does not exist, or the predicate is invalid.
 
-        Example:
+        Examples:
             >>> table.scan(["city"], "id > 1").read_all().to_pylist()
             [{'city': 'Rome'}, {'city': 'Lima'}]
             >>> sum(batch.num_rows for batch in table.scan())
@@ -904,7 +904,7 @@ class DeltaTable(HandleOwner):
             ChangeDataNotRecordedError: The change data feed was disabled in one of the versions.
             VersionNotFoundError: A version of the range does not exist, or its commit was deleted.
 
-        Example:
+        Examples:
             >>> properties = {"delta.enableChangeDataFeed": "true"}
             >>> write_deltalake("watched", {"id": [1, 2]}, configuration=properties)
             >>> watched = DeltaTable("watched")
@@ -976,7 +976,7 @@ class DeltaTable(HandleOwner):
             DeltaProtocolError: A commit changes rows and `on_change` is `error`.
             ChangeDataNotRecordedError: The change data feed was disabled in one of the versions.
 
-        Example:
+        Examples:
             >>> cursor = None
             >>> for batch in table.stream_changes(cursor):
             ...     print(batch.rows.read_all().num_rows)
@@ -1033,7 +1033,7 @@ class DeltaTable(HandleOwner):
         Raises:
             DeltaProtocolError: pyarrow's own reader was requested, and would return wrong rows.
 
-        Example:
+        Examples:
             >>> import pyarrow.compute as pc
             >>> table.to_pyarrow_dataset().count_rows(filter=pc.field("id") > 1)
             2
@@ -1071,7 +1071,7 @@ class DeltaTable(HandleOwner):
             limit: At most this many rows.
             progress: See `scan`.
 
-        Example:
+        Examples:
             >>> table.to_pyarrow_table(columns=["city"], filters=[("id", "<", 3)]).to_pydict()
             {'city': ['Oslo', 'Rome']}
         """
@@ -1109,7 +1109,7 @@ class DeltaTable(HandleOwner):
             limit: At most this many rows.
             progress: See `scan`.
 
-        Example:
+        Examples:
             >>> table.to_pandas(filters="id = 3")
                id  city
             0   3  Lima
@@ -1128,7 +1128,7 @@ class DeltaTable(HandleOwner):
     ) -> pl.DataFrame:
         """Return the table's rows as a Polars data frame; parameters as for `scan`.
 
-        Example:
+        Examples:
             >>> table.to_polars(["city"], "id = 3").item()
             'Lima'
         """
@@ -1140,7 +1140,7 @@ class DeltaTable(HandleOwner):
     def scan_polars(self) -> pl.LazyFrame:
         """Return the table as a Polars lazy frame: projection, filters and row limits are pushed into the scan.
 
-        Example:
+        Examples:
             >>> import polars as pl
             >>> table.scan_polars().filter(pl.col("id") == 3).select("city").collect().item()
             'Lima'
@@ -1160,7 +1160,7 @@ class DeltaTable(HandleOwner):
             external_access: Allow a new connection to access files (`write_parquet` of the relation, for example), the
                 network and extensions.
 
-        Example:
+        Examples:
             >>> table.to_duckdb().filter("id = 3").fetchall()
             [(3, 'Lima')]
         """
@@ -1182,7 +1182,7 @@ class DeltaTable(HandleOwner):
     def optimize(self) -> TableOptimizer:
         """Compaction and clustering of the table's files: `table.optimize.compact()`.
 
-        Example:
+        Examples:
             >>> table.append({"id": [4], "city": ["Bonn"]})["num_added_rows"]
             1
             >>> metrics = table.optimize.compact()
@@ -1223,7 +1223,7 @@ class DeltaTable(HandleOwner):
         Raises:
             DeltaError: As `write_deltalake`.
 
-        Example:
+        Examples:
             >>> metrics = table.append({"id": [4], "city": ["Bonn"]})
             >>> metrics["num_added_files"], metrics["num_added_rows"]
             (1, 1)
@@ -1276,7 +1276,7 @@ class DeltaTable(HandleOwner):
             InvalidArgumentError: There are no keys, or several rows of the source have the keys of one row.
             DeltaError: As the `execute` of `merge`.
 
-        Example:
+        Examples:
             >>> metrics = table.upsert({"id": [3, 4], "city": ["Quito", "Bonn"]}, keys="id")
             >>> metrics["num_target_rows_updated"], metrics["num_target_rows_inserted"]
             (1, 1)
@@ -1340,7 +1340,7 @@ class DeltaTable(HandleOwner):
             CommitUnknownError: The outcome of the commit is unknown.
             StorageError: A request to the store failed.
 
-        Example:
+        Examples:
             >>> table.delete("city = 'Rome'")["num_deleted_rows"]
             1
         """
@@ -1400,7 +1400,7 @@ class DeltaTable(HandleOwner):
             CommitUnknownError: The outcome of the commit is unknown.
             StorageError: A request to the store failed.
 
-        Example:
+        Examples:
             >>> table.update({"city": "upper(city)"}, predicate="id = 1")["num_updated_rows"]
             1
         """
@@ -1475,7 +1475,7 @@ class DeltaTable(HandleOwner):
         Returns:
             A builder for the clauses; its `execute` runs the MERGE.
 
-        Example:
+        Examples:
             >>> changes = {"id": [2, 3, 4], "city": ["Roma", None, "Bonn"], "deleted": [False, True, False]}
             >>> metrics = (
             ...     table.merge(changes, "t.id = s.id", source_alias="s", target_alias="t")
@@ -1543,7 +1543,7 @@ class DeltaTable(HandleOwner):
             InvalidArgumentError: The version is not published, or the arguments contradict each other.
             StorageError: A request to the store failed.
 
-        Example:
+        Examples:
             >>> from pathlib import Path
             >>> table.create_checkpoint()
             >>> [path.name for path in Path("cities/_delta_log").glob("*.checkpoint.parquet")]
@@ -1579,7 +1579,7 @@ class DeltaTable(HandleOwner):
             DeltaProtocolError: This release cannot write the table, or a catalog manages it.
             StorageError: A request to the store failed.
 
-        Example:
+        Examples:
             >>> table.cleanup_metadata(dry_run=True)
             []
         """
@@ -1604,7 +1604,7 @@ class DeltaTable(HandleOwner):
             DeltaProtocolError: This release cannot write the table.
             StorageError: A request to the store failed.
 
-        Example:
+        Examples:
             >>> from pathlib import Path
             >>> table.append({"id": [4], "city": ["Bonn"]})["num_added_rows"]
             1
@@ -1660,7 +1660,7 @@ class DeltaTable(HandleOwner):
             DeltaProtocolError: This release cannot write the table, or a catalog manages it.
             StorageError: A request to the store failed; files that were deleted before that were not needed.
 
-        Example:
+        Examples:
             >>> table.delete()["num_removed_files"]
             1
             >>> table.vacuum()
@@ -1717,7 +1717,7 @@ class DeltaTable(HandleOwner):
             DataFileNotFoundError: Files of the version were deleted.
             CommitFailedError: A concurrent commit conflicts with the restore.
 
-        Example:
+        Examples:
             >>> table.delete("id = 1")["num_deleted_rows"]
             1
             >>> table.restore(0)["num_restored_file"]
@@ -1768,7 +1768,7 @@ class DeltaTable(HandleOwner):
             DeltaProtocolError: This release cannot write the table.
             StorageError: The store cannot be listed.
 
-        Example:
+        Examples:
             >>> table.repair(dry_run=True)
             {'dry_run': True, 'files_removed': []}
         """
@@ -1792,7 +1792,7 @@ class DeltaTable(HandleOwner):
             DeltaProtocolError: The table has column mapping or deletion vectors, which manifests cannot express.
             StorageError: A request to the store failed.
 
-        Example:
+        Examples:
             >>> from pathlib import Path
             >>> table.generate()
             >>> [path.name for path in Path("cities/_symlink_format_manifest").iterdir()]
@@ -1835,7 +1835,7 @@ class DeltaTable(HandleOwner):
                 catalog.
             DeltaProtocolError: This release cannot write such a table, or `target` is in another store.
 
-        Example:
+        Examples:
             >>> table.clone("copy").count()
             3
         """

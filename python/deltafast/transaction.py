@@ -22,7 +22,7 @@ __all__ = [
 class Transaction:
     """An application transaction: the version that a commit records, so that the application writes it only once.
 
-    Example:
+    Examples:
         >>> from deltafast import CommitProperties, DeltaTable, Transaction, write_deltalake
         >>> recorded = CommitProperties(app_transactions=[Transaction("import", 7)])
         >>> write_deltalake("cities", {"id": [1]}, commit_properties=recorded)
@@ -42,7 +42,7 @@ class Transaction:
 class CommitProperties:
     """Options of a commit.
 
-    Example:
+    Examples:
         >>> from deltafast import CommitProperties, DeltaTable, write_deltalake
         >>> properties = CommitProperties(custom_metadata={"job": "import"})
         >>> write_deltalake("cities", {"id": [1]}, commit_properties=properties)
@@ -62,7 +62,7 @@ class CommitProperties:
 class PostCommitHookProperties:
     """Maintenance after a commit.
 
-    Example:
+    Examples:
         >>> from deltafast import PostCommitHookProperties, write_deltalake
         >>> hooks = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)
         >>> write_deltalake("cities", {"id": [1]}, post_commithook_properties=hooks)
@@ -91,7 +91,7 @@ class PostCommitHookProperties:
 class AddAction:
     """A data file to add to a table.
 
-    Example:
+    Examples:
         >>> from deltafast.transaction import AddAction
         >>> file = AddAction("day=mon/a.parquet", 1_024, {"day": "mon"}, 1_790_000_000_000, data_change=True)
         >>> file.path, file.partition_values
@@ -116,7 +116,7 @@ class AddAction:
 class RemoveAction:
     """A data file to remove from a table.
 
-    Example:
+    Examples:
         >>> from deltafast import DeltaTable, write_deltalake
         >>> from deltafast.transaction import RemoveAction
         >>> write_deltalake("cities", {"id": [1]})

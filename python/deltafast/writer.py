@@ -117,7 +117,7 @@ def write_deltalake(
         CommitUnknownError: The outcome of the commit is unknown.
         StorageError: A request to the store failed.
 
-    Example:
+    Examples:
         >>> from deltafast import DeltaTable, write_deltalake
         >>> write_deltalake("sales", {"day": ["mon", "tue"], "sold": [1, 2]}, partition_by="day")
         >>> write_deltalake("sales", {"day": ["wed"], "sold": [3]}, mode="append")

@@ -204,7 +204,7 @@ class QueryBuilder:
         external_access: Allow queries to read and write files (`read_csv`, `COPY`, `ATTACH`), use the network, load
             extensions and change settings. Otherwise they can only access the registered tables.
 
-    Example:
+    Examples:
         >>> from deltafast import DeltaTable, QueryBuilder, write_deltalake
         >>> write_deltalake("cities", {"id": [1, 2, 3], "city": ["Oslo", "Rome", "Lima"]})
         >>> builder = QueryBuilder().register("cities", DeltaTable("cities"))

@@ -42,7 +42,7 @@ class _Interruptible:
 class RecordBatchReader:
     """A stream of record batches, which can be read once.
 
-    Example:
+    Examples:
         >>> from deltafast import DeltaTable, write_deltalake
         >>> write_deltalake("cities", {"id": [1, 2, 3], "city": ["Oslo", "Rome", "Lima"]})
         >>> reader = DeltaTable("cities").scan(columns=["id"])

@@ -59,7 +59,7 @@ def create_table_with_add_actions(
         InvalidArgumentError: The table exists already, or an action is invalid.
         SchemaMismatchError: The schema does not match the table's.
 
-    Example:
+    Examples:
         >>> import os
         >>> import pyarrow as pa
         >>> import pyarrow.parquet as pq

@@ -30,7 +30,7 @@ __all__ = ["ColumnChanges", "TableAlterer", "TableFeatures"]
 class TableFeatures(Enum):
     """Table features by the names of `deltalake`; the values are those of the protocol.
 
-    Example:
+    Examples:
         >>> from deltafast import DeltaTable, TableFeatures
         >>> table = DeltaTable.create("cities", {"id": "long"})
         >>> table.alter.add_feature(TableFeatures.DeletionVectors, allow_protocol_versions_increase=True)
@@ -71,7 +71,7 @@ class TableAlterer:
     * CommitFailedError: a concurrent commit conflicts with the change;
     * StorageError: a request to the store failed.
 
-    Example:
+    Examples:
         The examples of the methods continue this one.
 
         >>> from deltafast import DeltaTable, write_deltalake
@@ -115,7 +115,7 @@ class TableAlterer:
             commit_properties: Options of the commit.
             post_commithook_properties: Maintenance after the commit.
 
-        Example:
+        Examples:
             >>> from deltafast import Field
             >>> table.alter.add_columns(Field("zip", "string"), after={"zip": "id"})
             >>> [field.name for field in table.schema().fields]
@@ -145,7 +145,7 @@ class TableAlterer:
             commit_properties: Options of the commit.
             post_commithook_properties: Maintenance after the commit.
 
-        Example:
+        Examples:
             >>> from deltafast import Field
             >>> table.alter.replace_columns([Field("city", "string"), Field("id", "long"), Field("zip", "string")])
             >>> [field.name for field in table.schema().fields]
@@ -171,7 +171,7 @@ class TableAlterer:
             commit_properties: Options of the commit.
             post_commithook_properties: Maintenance after the commit.
 
-        Example:
+        Examples:
             >>> table.alter.move_column("city")
             >>> [field.name for field in table.schema().fields]
             ['city', 'id']
@@ -198,7 +198,7 @@ class TableAlterer:
 
         Protocol: "Identity Columns".
 
-        Example:
+        Examples:
             >>> from deltafast import Field, Schema
             >>> settings = {"start": 1, "step": 1, "allowExplicitInsert": True}
             >>> metadata = {f"delta.identity.{key}": value for key, value in settings.items()}
@@ -223,7 +223,7 @@ class TableAlterer:
 
         Their values stay in the files until the files are rewritten.
 
-        Example:
+        Examples:
             >>> table.alter.set_table_properties({"delta.columnMapping.mode": "name"})
             >>> table.alter.drop_columns("city")
             >>> [field.name for field in table.schema().fields]
@@ -248,7 +248,7 @@ class TableAlterer:
             commit_properties: Options of the commit.
             post_commithook_properties: Maintenance after the commit.
 
-        Example:
+        Examples:
             >>> table.alter.set_table_properties({"delta.columnMapping.mode": "name"})
             >>> table.alter.rename_column("city", "town")
             >>> [field.name for field in table.schema().fields]
@@ -276,7 +276,7 @@ class TableAlterer:
             length: The larger length of a string column, such as `varchar(10)`; None for strings of any length. This
                 does not need `delta.enableTypeWidening`.
 
-        Example:
+        Examples:
             >>> settings = {"delta.enableTypeWidening": True}
             >>> table = DeltaTable.create("narrow", {"id": "integer"}, configuration=settings)
             >>> table.alter.set_column_type("id", "long")
@@ -295,7 +295,7 @@ class TableAlterer:
     ) -> None:
         """Make a column nullable.
 
-        Example:
+        Examples:
             >>> table.alter.set_column_not_null("id")
             >>> table.alter.drop_column_not_null("id")
             >>> table.schema().fields[0].nullable
@@ -323,7 +323,7 @@ class TableAlterer:
         Raises:
             ConstraintViolatedError: An existing row has null in the column.
 
-        Example:
+        Examples:
             >>> table.alter.set_column_not_null("id")
             >>> table.schema().fields[0].nullable
             False
@@ -351,7 +351,7 @@ class TableAlterer:
             commit_properties: Options of the commit.
             post_commithook_properties: Maintenance after the commit.
 
-        Example:
+        Examples:
             >>> table.alter.set_column_metadata("city", {"comment": "Name in English"})
             >>> table.schema().fields[1].metadata
             {'comment': 'Name in English'}
@@ -389,7 +389,7 @@ class TableAlterer:
         Raises:
             ConstraintViolatedError: An existing row violates a constraint.
 
-        Example:
+        Examples:
             >>> table.alter.add_constraint({"positive": "id > 0"})
             >>> table.metadata().configuration
             {'delta.constraints.positive': 'id > 0'}
@@ -422,7 +422,7 @@ class TableAlterer:
             commit_properties: Options of the commit.
             post_commithook_properties: Maintenance after the commit.
 
-        Example:
+        Examples:
             >>> table.alter.add_constraint({"positive": "id > 0"})
             >>> table.alter.drop_constraint("positive")
             >>> table.metadata().configuration
@@ -453,7 +453,7 @@ class TableAlterer:
         Raises:
             DeltaProtocolError: The table lacks the feature `domainMetadata`.
 
-        Example:
+        Examples:
             >>> table.alter.add_feature("domainMetadata", allow_protocol_versions_increase=True)
             >>> table.alter.set_domain_metadata("import", '{"offset": 7}')
             >>> table.domain_metadata()
@@ -475,7 +475,7 @@ class TableAlterer:
             commit_properties: Options of the commit.
             post_commithook_properties: Maintenance after the commit.
 
-        Example:
+        Examples:
             >>> table.alter.add_feature("domainMetadata", allow_protocol_versions_increase=True)
             >>> table.alter.set_domain_metadata("import", '{"offset": 7}')
             >>> table.alter.remove_domain_metadata("import")
@@ -507,7 +507,7 @@ class TableAlterer:
             commit_properties: Options of the commit.
             post_commithook_properties: Maintenance after the commit.
 
-        Example:
+        Examples:
             >>> table.alter.set_table_properties({"delta.enableDeletionVectors": True})
             >>> table.protocol().reader_features
             ['deletionVectors']
@@ -530,7 +530,7 @@ class TableAlterer:
             commit_properties: Options of the commit.
             post_commithook_properties: Maintenance after the commit.
 
-        Example:
+        Examples:
             >>> table.alter.set_table_properties({"owner": "sales"})
             >>> table.alter.unset_table_properties("owner")
             >>> table.metadata().configuration
@@ -549,7 +549,7 @@ class TableAlterer:
     ) -> None:
         """Set the name of the table.
 
-        Example:
+        Examples:
             >>> table.alter.set_table_name("cities")
             >>> table.metadata().name
             'cities'
@@ -566,7 +566,7 @@ class TableAlterer:
     ) -> None:
         """Set the description of the table.
 
-        Example:
+        Examples:
             >>> table.alter.set_table_description("Cities with an office")
             >>> table.metadata().description
             'Cities with an office'
@@ -590,7 +590,7 @@ class TableAlterer:
             commit_properties: Options of the commit.
             post_commithook_properties: Maintenance after the commit.
 
-        Example:
+        Examples:
             >>> table.alter.add_feature("deletionVectors", allow_protocol_versions_increase=True)
             >>> table.protocol().reader_features
             ['deletionVectors']
@@ -642,7 +642,7 @@ class TableAlterer:
                 not old enough yet.
             CommitFailedError: A concurrent commit conflicts with a step.
 
-        Example:
+        Examples:
             >>> table.alter.set_table_properties({"delta.enableRowTracking": True})
             >>> table.alter.drop_feature("rowTracking")
             >>> "rowTracking" in table.protocol().writer_features
@@ -663,7 +663,7 @@ class TableAlterer:
     ) -> None:
         """Change the clustering columns; None for no clustering. No file is rewritten.
 
-        Example:
+        Examples:
             >>> table = DeltaTable.create("clustered", {"id": "long", "city": "string"}, cluster_by="id")
             >>> table.alter.cluster_by(["city", "id"])
             >>> table.detail()["clusteringColumns"]

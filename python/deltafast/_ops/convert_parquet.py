@@ -71,7 +71,7 @@ def convert_to_deltalake(
         SchemaMismatchError: A column has two types; the error names a file of each.
         CorruptDataError: A file is not a Parquet file.
 
-    Example:
+    Examples:
         >>> import os
         >>> import pyarrow as pa
         >>> import pyarrow.parquet as pq

@@ -70,7 +70,7 @@ class TableMerger:
     matched rows may use columns of both sides, clauses for new rows those of the source, and clauses for rows of the
     table without a match those of the table. Column names that both sides have need an alias.
 
-    Example:
+    Examples:
         The examples of the methods continue this one.
 
         >>> from deltafast import DeltaTable, write_deltalake
@@ -133,7 +133,7 @@ class TableMerger:
         Returns:
             The builder itself.
 
-        Example:
+        Examples:
             >>> metrics = merger.when_matched_update({"city": "upper(source.city)"}).execute()
             >>> table.to_pyarrow_table(filters="id = 3")["city"].to_pylist()
             ['QUITO']
@@ -152,7 +152,7 @@ class TableMerger:
         Returns:
             The builder itself.
 
-        Example:
+        Examples:
             >>> metrics = merger.when_matched_update_all().execute()
             >>> table.to_pyarrow_table(filters="id = 3")["city"].to_pylist()
             ['Quito']
@@ -168,7 +168,7 @@ class TableMerger:
         Returns:
             The builder itself.
 
-        Example:
+        Examples:
             >>> merger.when_matched_delete("source.city = 'Quito'").execute()["num_target_rows_deleted"]
             1
         """
@@ -185,7 +185,7 @@ class TableMerger:
         Returns:
             The builder itself.
 
-        Example:
+        Examples:
             >>> metrics = merger.when_not_matched_insert({"id": "source.id", "city": "source.city"}).execute()
             >>> metrics["num_target_rows_inserted"]
             1
@@ -204,7 +204,7 @@ class TableMerger:
         Returns:
             The builder itself.
 
-        Example:
+        Examples:
             >>> merger.when_not_matched_insert_all("source.id < 9").execute()["num_target_rows_inserted"]
             1
         """
@@ -222,7 +222,7 @@ class TableMerger:
         Returns:
             The builder itself.
 
-        Example:
+        Examples:
             >>> metrics = merger.when_not_matched_by_source_update({"city": "NULL"}, "target.id < 3").execute()
             >>> table.count("city IS NULL")
             2
@@ -238,7 +238,7 @@ class TableMerger:
         Returns:
             The builder itself.
 
-        Example:
+        Examples:
             >>> merger.when_not_matched_by_source_delete().execute()["num_target_rows_deleted"]
             2
         """
@@ -271,7 +271,7 @@ class TableMerger:
             CommitUnknownError: The outcome of the commit is unknown.
             StorageError: A request to the store failed.
 
-        Example:
+        Examples:
             >>> metrics = merger.when_matched_update_all().when_not_matched_insert_all().execute()
             >>> metrics["num_target_rows_updated"], metrics["num_target_rows_inserted"]
             (1, 1)

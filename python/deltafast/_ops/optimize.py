@@ -36,7 +36,7 @@ _FORMATS = "delta.universalFormat.enabledFormats"
 class TableOptimizer:
     """Rewrites files of a table without changing rows; returned by `DeltaTable.optimize`.
 
-    Example:
+    Examples:
         The examples of the methods continue this one.
 
         >>> from deltafast import DeltaTable, write_deltalake
@@ -107,7 +107,7 @@ class TableOptimizer:
             CommitUnknownError: The outcome of the commit is unknown.
             StorageError: A request to the store failed.
 
-        Example:
+        Examples:
             >>> metrics = table.append({"id": [5], "city": ["Bern"]})
             >>> metrics = table.optimize.compact(target_size=64 * 1024 * 1024)
             >>> len(table.files())
@@ -166,7 +166,7 @@ class TableOptimizer:
             CommitUnknownError: The outcome of the commit is unknown.
             StorageError: A request to the store failed, or the disk is full.
 
-        Example:
+        Examples:
             >>> clustered = DeltaTable.create("clustered", {"id": "long"}, cluster_by="id")
             >>> metrics = clustered.append({"id": [2, 1]}), clustered.append({"id": [3, 0]})
             >>> clustered.optimize.cluster()["numFilesAdded"]
@@ -219,7 +219,7 @@ class TableOptimizer:
             CommitUnknownError: The outcome of the commit is unknown.
             StorageError: A request to the store failed.
 
-        Example:
+        Examples:
             >>> table.alter.set_table_properties({"delta.enableDeletionVectors": True})
             >>> table.delete("id = 1")["num_deleted_rows"]
             1
@@ -278,7 +278,7 @@ class TableOptimizer:
             CommitUnknownError: The outcome of the commit is unknown.
             StorageError: A request to the store failed.
 
-        Example:
+        Examples:
             >>> import warnings
             >>> with warnings.catch_warnings(action="ignore"):  # deltafast writes no Iceberg metadata itself
             ...     metrics = table.optimize.upgrade_uniform(2)
@@ -353,7 +353,7 @@ class TableOptimizer:
             CommitUnknownError: The outcome of the commit is unknown.
             StorageError: A request to the store failed, or the disk is full.
 
-        Example:
+        Examples:
             >>> table.optimize.z_order(["id", "city"])["numFilesAdded"]
             1
         """

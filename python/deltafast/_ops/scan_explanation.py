@@ -69,7 +69,7 @@ class ConditionPruning:
 class ScanExplanation:
     """The result of `DeltaTable.explain`: `print` it, or show it in a notebook.
 
-    Example:
+    Examples:
         >>> from deltafast import DeltaTable, write_deltalake
         >>> write_deltalake("cities", {"id": [1, 2, 3], "city": ["Oslo", "Rome", "Lima"]})
         >>> explanation = DeltaTable("cities").explain("id > 3")

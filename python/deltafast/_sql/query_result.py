@@ -28,7 +28,7 @@ class QueryResult:
 
     Showing a result reads its first rows, which are kept: they come again when the result is read.
 
-    Example:
+    Examples:
         >>> from deltafast import sql
         >>> result = sql("SELECT 1 AS a, 'x' AS b")
         >>> result.read_all().to_pylist()

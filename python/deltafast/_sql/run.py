@@ -76,7 +76,7 @@ def sql(
         UnsupportedExpressionError: The statement may be valid, but this release does not support it.
         DeltaError: As the corresponding methods of `DeltaTable`.
 
-    Example:
+    Examples:
         >>> from deltafast import DeltaTable, sql, write_deltalake
         >>> write_deltalake("cities", {"id": [1, 2, 3], "city": ["Oslo", "Rome", "Lima"]})
         >>> sql("SELECT city FROM delta.`cities` WHERE id > 1 ORDER BY id").read_all()["city"].to_pylist()

@@ -39,7 +39,7 @@ class BloomFilterProperties:
     Raises:
         InvalidArgumentError: `fpp` is not between 0 and 1.
 
-    Example:
+    Examples:
         >>> from deltafast import BloomFilterProperties, ColumnProperties, WriterProperties, write_deltalake
         >>> bloom = BloomFilterProperties(set_bloom_filter_enabled=True, fpp=0.01)
         >>> ids = ColumnProperties(bloom_filter_properties=bloom)
@@ -67,7 +67,7 @@ class ColumnProperties:
     Raises:
         InvalidArgumentError: Both a dictionary and an encoding are requested.
 
-    Example:
+    Examples:
         >>> from deltafast import ColumnProperties, WriterProperties, write_deltalake
         >>> properties = WriterProperties(column_properties={"text": ColumnProperties(dictionary_enabled=False)})
         >>> write_deltalake("notes", {"text": ["first", "second"]}, writer_properties=properties)
@@ -106,7 +106,7 @@ class WriterProperties:
     Raises:
         InvalidArgumentError: The codec or its level does not exist.
 
-    Example:
+    Examples:
         >>> from deltafast import WriterProperties, write_deltalake
         >>> properties = WriterProperties(compression="ZSTD", compression_level=5)
         >>> write_deltalake("notes", {"text": ["first", "second"]}, writer_properties=properties)

@@ -24,7 +24,7 @@ class FolderCommitter:
         folder: The folder of one table, outside of the table; created on demand.
         permits: Which of `vacuum`, `cleanup_metadata` and `optimize` are allowed.
 
-    Example:
+    Examples:
         >>> from deltafast import DeltaTable
         >>> from deltafast.catalog import FolderCommitter
         >>> catalog = FolderCommitter("catalog")

@@ -21,7 +21,7 @@ Without a provider the environment, `storage_options`, and the services of the m
 these say nothing, what botocore, azure-identity and google-auth find is used, if they are installed: `AwsProfile`,
 `AzureIdentity`, `GoogleAuth`. In a notebook of Microsoft Fabric it is the notebook's identity: `FabricNotebook`.
 
-Example:
+Examples:
     >>> def provider():                                                          # doctest: +SKIP
     ...     found = boto3.client("sts").assume_role(RoleArn=ROLE, RoleSessionName="job")["Credentials"]
     ...     return {

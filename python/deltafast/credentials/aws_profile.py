@@ -37,7 +37,7 @@ class AwsProfile(NamedTuple):
     botocore knows keys, roles with a source profile, single sign-on (`aws sso login`), `credential_process` and the
     services of the machine.
 
-    Example:
+    Examples:
         >>> DeltaTable("s3://bucket/events", credential_provider=AwsProfile("work"))          # doctest: +SKIP
     """
 

@@ -37,7 +37,7 @@ _OWN_PARTS = (
 class AzureIdentity(NamedTuple):
     """A credential provider: a credential of azure-identity, which must be installed.
 
-    Example:
+    Examples:
         >>> DeltaTable("az://container/events", credential_provider=AzureIdentity())           # doctest: +SKIP
     """
 

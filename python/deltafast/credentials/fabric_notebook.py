@@ -15,7 +15,7 @@ __all__ = ["FabricNotebook", "is_fabric_notebook"]
 class FabricNotebook(NamedTuple):
     """A credential provider: the identity with which a notebook in Microsoft Fabric runs.
 
-    Example:
+    Examples:
         >>> DeltaTable("abfss://workspace@onelake.dfs.fabric.microsoft.com/lake.Lakehouse/Tables/events",
         ...            credential_provider=FabricNotebook())                              # doctest: +SKIP
     """

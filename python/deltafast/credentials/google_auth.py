@@ -26,7 +26,7 @@ _OWN = ("service_account", "application_credentials", "bearer_token", "skip_sign
 class GoogleAuth(NamedTuple):
     """A credential provider: credentials of google-auth, which must be installed with `requests`.
 
-    Example:
+    Examples:
         >>> DeltaTable("gs://bucket/events", credential_provider=GoogleAuth())                 # doctest: +SKIP
     """
 

@@ -46,7 +46,7 @@ def examine(
         TableNotFoundError: There is no table at the location.
         StorageError: A request to the store failed.
 
-    Example:
+    Examples:
         >>> from deltafast import write_deltalake
         >>> from deltafast.doctor import examine
         >>> write_deltalake("cities", {"id": [1, 2, 3], "city": ["Oslo", "Rome", "Lima"]})

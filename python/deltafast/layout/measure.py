@@ -53,7 +53,7 @@ def measure(table: DeltaTable, *, versions: int = 20) -> Layout:
     Raises:
         DeltaError: As `DeltaTable.get_add_actions`.
 
-    Example:
+    Examples:
         >>> from deltafast import DeltaTable, write_deltalake
         >>> from deltafast.layout import measure
         >>> write_deltalake("cities", {"id": [1, 2]})

@@ -39,7 +39,7 @@ def draw(layout: LayoutData, path: str | os.PathLike[str]) -> None:
         InvalidArgumentError: The suffix is unknown, or the folder does not exist or cannot be written to.
         MissingLibraryError: matplotlib is not installed.
 
-    Example:
+    Examples:
         >>> from deltafast import DeltaTable, write_deltalake
         >>> from deltafast.layout import measure
         >>> from deltafast.layout.picture import draw

@@ -66,7 +66,7 @@ class DeltaTable:
     version. Conditions and values are SQL strings or columns of PySpark. Errors are raised as the classes of
     `deltafast.spark.exceptions`.
 
-    Example:
+    Examples:
         >>> from deltafast.spark import DeltaTable
         >>> from deltafast import write_deltalake
         >>> write_deltalake("cities", {"id": [1, 2, 3], "city": ["Oslo", "Rome", "Lima"]})
@@ -490,7 +490,7 @@ class DeltaMergeBuilder:
     Conditions and values are SQL strings or columns of PySpark. Clauses for matched rows may use both sides, those for
     rows without a match in the table the source, and those for rows without a match in the source the target.
 
-    Example:
+    Examples:
         >>> from deltafast.spark import DeltaTable
         >>> from deltafast import write_deltalake
         >>> write_deltalake("cities", {"id": [1, 2, 3], "city": ["Oslo", "Rome", "Lima"]})
@@ -609,7 +609,7 @@ class DeltaMergeBuilder:
 class DeltaOptimizeBuilder:
     """Rewrites the files of a table without changing rows; created by `DeltaTable.optimize`.
 
-    Example:
+    Examples:
         >>> from deltafast.spark import DeltaTable
         >>> from deltafast import write_deltalake
         >>> write_deltalake("cities", {"id": [1, 2, 3], "city": ["Oslo", "Rome", "Lima"]})
@@ -677,7 +677,7 @@ class DeltaOptimizeBuilder:
 class IdentityGenerator:
     """The sequence of an identity column.
 
-    Example:
+    Examples:
         >>> from deltafast.spark import DeltaTable, IdentityGenerator
         >>> builder = DeltaTable.create(spark).location("orders")
         >>> builder = builder.addColumn("id", "BIGINT", generatedAlwaysAs=IdentityGenerator(start=100, step=1))
@@ -697,7 +697,7 @@ class DeltaTableBuilder:
     A table needs a location or a name. A named table is registered in the session's catalog, which must have a provider
     that reads Delta tables.
 
-    Example:
+    Examples:
         >>> from deltafast.spark import DeltaTable
         >>> builder = DeltaTable.createIfNotExists(spark).location("cities").addColumn("id", "BIGINT", nullable=False)
         >>> builder.property("delta.appendOnly", "true").execute().detail().first().properties

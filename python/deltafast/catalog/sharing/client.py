@@ -52,7 +52,7 @@ class SharingClient:
         InvalidArgumentError: The file is not a profile, or its token has expired.
         MissingLibraryError: urllib3 is not installed.
 
-    Example:
+    Examples:
         >>> client = SharingClient("config.share")                                          # doctest: +SKIP
         >>> client.tables("retail", "sales")                                                # doctest: +SKIP
         ['orders']

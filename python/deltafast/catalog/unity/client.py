@@ -73,7 +73,7 @@ class UnityCatalog:
         InvalidArgumentError: There is no URL.
         MissingLibraryError: urllib3 is not installed.
 
-    Example:
+    Examples:
         >>> catalog = UnityCatalog("https://host", token)                                   # doctest: +SKIP
         >>> DeltaTable("uc://main.sales.orders", catalog=catalog).to_pandas()               # doctest: +SKIP
     """
@@ -162,7 +162,7 @@ class UnityCatalog:
             TableNotFoundError: There is no such catalog or schema.
             CatalogError: The server refused the request.
 
-        Example:
+        Examples:
             >>> catalog.register("main.sales.orders", DeltaTable("s3://bucket/orders"))     # doctest: +SKIP
         """
         found = parse_name(name)
@@ -192,7 +192,7 @@ class UnityCatalog:
             location: The URL, which one of the catalog's external locations covers.
             operation: What they are for.
 
-        Example:
+        Examples:
             >>> provider = catalog.path_credentials("s3://bucket/orders")                   # doctest: +SKIP
             >>> write_deltalake("s3://bucket/orders", rows, credential_provider=provider)   # doctest: +SKIP
         """

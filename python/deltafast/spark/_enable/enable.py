@@ -259,7 +259,7 @@ def enable(spark: Any, *, catalogs: Mapping[str, UnityCatalog] | None = None) ->
         InvalidArgumentError: Delta's own jar is in the session or on the server, or this Spark does not accept the
             format.
 
-    Example:
+    Examples:
         >>> import deltafast.spark
         >>> deltafast.spark.enable(spark)                                   # doctest: +SKIP
         >>> spark.range(3).write.format("delta").save("/data/numbers")      # doctest: +SKIP
@@ -367,7 +367,7 @@ def disable(spark: Any) -> None:
     Args:
         spark: The session.
 
-    Example:
+    Examples:
         >>> import deltafast.spark
         >>> deltafast.spark.disable(spark)
     """

@@ -92,7 +92,7 @@ def read(
         InvalidArgumentError: An option or a filter is invalid, or the mode cannot read these files.
         DeltaProtocolError: The table needs a feature that this release does not support.
 
-    Example:
+    Examples:
         >>> import deltafast.spark
         >>> from deltafast import write_deltalake
         >>> write_deltalake("cities", {"id": [1, 2, 3], "city": ["Oslo", "Rome", "Lima"]})

@@ -89,7 +89,7 @@ def register_view(
         TableNotFoundError: There is no table.
         InvalidArgumentError: The name has several parts.
 
-    Example:
+    Examples:
         >>> import deltafast.spark
         >>> from deltafast import write_deltalake
         >>> write_deltalake("cities", {"id": [1, 2, 3], "city": ["Oslo", "Rome", "Lima"]})
@@ -145,7 +145,7 @@ def files(spark: Any, path: str, filters: Any = None) -> Any:
         TableNotFoundError: There is no table.
         InvalidArgumentError: The filter is invalid.
 
-    Example:
+    Examples:
         >>> import deltafast.spark
         >>> from deltafast import write_deltalake
         >>> write_deltalake("cities", {"id": [1, 2, 3], "city": ["Oslo", "Rome", "Lima"]})

@@ -133,7 +133,7 @@ def sql(spark: Any, text: str, args: Any = None) -> Any:
         DeltaError: As the corresponding methods of `DeltaTable`.
         PySparkException: Spark rejects a query, or a statement of its own.
 
-    Example:
+    Examples:
         >>> import deltafast.spark
         >>> from deltafast import write_deltalake
         >>> write_deltalake("cities", {"id": [1, 2, 3], "city": ["Oslo", "Rome", "Lima"]})

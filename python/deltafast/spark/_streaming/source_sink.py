@@ -62,7 +62,7 @@ def register(spark: Any) -> None:
     Args:
         spark: The session, classic or Connect.
 
-    Example:
+    Examples:
         >>> import pathlib
         >>> import deltafast.spark
         >>> from deltafast import write_deltalake
@@ -126,7 +126,7 @@ def stream(
         InvalidArgumentError: An option is invalid, or PySpark is older than 4.2.
         TableNotFoundError: There is no table.
 
-    Example:
+    Examples:
         >>> import pathlib
         >>> import deltafast.spark
         >>> from deltafast import write_deltalake
@@ -243,7 +243,7 @@ def sink(
     Raises:
         InvalidArgumentError: An argument is invalid; or there is no query whose id could be used.
 
-    Example:
+    Examples:
         >>> import pathlib
         >>> import deltafast.spark
         >>> from deltafast import write_deltalake

@@ -129,7 +129,7 @@ def write(
         CommitFailedError: A concurrent commit of another writer conflicts.
         CommitUnknownError: The outcome of the commit cannot be determined.
 
-    Example:
+    Examples:
         >>> import deltafast.spark
         >>> deltafast.spark.write(spark.range(3), "numbers")
         0
