@@ -72,7 +72,7 @@ def described() -> dict[str, Any]:
     for name in (name for _, names in hooks.REFERENCE.values() for name in names):
         parent, _, last = name.rpartition(".")
         owner = importlib.import_module(parent)
-        if last in getattr(owner, "__all__", ()) and not inspect.ismodule(getattr(owner, last, None)):
+        if hasattr(owner, last) and not inspect.ismodule(getattr(owner, last)):
             found[name] = getattr(owner, last)
         else:
             module = importlib.import_module(name)
