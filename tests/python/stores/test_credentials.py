@@ -1,6 +1,7 @@
 """Credentials of a provider: asked for once, renewed before they expire, in no message."""
 
 import base64
+import hashlib
 import json
 import os
 import pathlib
@@ -300,6 +301,48 @@ def test_a_process_gives_credentials_that_are_renewed(server, url, aws_files, tm
         write_deltalake(table, {"id": [2]}, mode="append")
         assert table.count() == 2
     assert server.issued >= 2
+    assert server.refused == []
+
+
+class PortalServer(servers.Server):
+    """The portal of AWS IAM Identity Center, which gives those who have logged in the credentials of a role."""
+
+    def __init__(self, keys):
+        super().__init__()
+        self._keys = keys
+
+    def answer(self, method, target, headers, body):
+        """Answer `GetRoleCredentials`."""
+        self.requests.append(f"{method} {target}")
+        if {name.lower(): value for name, value in headers.items()}.get("x-amz-sso_bearer_token") != "LOGIN":
+            return servers.Answer(401, {"x-amzn-ErrorType": "UnauthorizedException"}, b"{}")
+        key = self._keys.issue()
+        given = {"accessKeyId": key["access_key_id"], "secretAccessKey": "SECRET", "sessionToken": key["token"]}
+        given["expiration"] = round(key["expires_at"].timestamp() * 1000)
+        return servers.Answer(
+            200, {"Content-Type": "application/json"}, json.dumps({"roleCredentials": given}).encode()
+        )
+
+
+def test_a_login_by_sso_gives_credentials_that_are_renewed(server, url, aws_files, tmp_path, monkeypatch):
+    start = "https://example.awsapps.com/start"
+    names = {"start_url": start, "region": "eu-west-1", "account_id": "123456789012", "role_name": "tables"}
+    aws_files(ini("profile work", {f"sso_{name}": value for name, value in names.items()} | {"region": "eu-west-1"}))
+    # The files of `aws sso login`, which botocore looks for in the home folder that it saw when it was imported.
+    monkeypatch.setattr("botocore.credentials.SSOProvider._SSO_TOKEN_CACHE_DIR", str(tmp_path))
+    login = {"startUrl": start, "region": "eu-west-1", "accessToken": "LOGIN", "expiresAt": "2099-01-01T00:00:00Z"}
+    name = hashlib.sha1(start.encode(), usedforsecurity=False).hexdigest()
+    (tmp_path / f"{name}.json").write_text(json.dumps(login))
+    with PortalServer(server).running() as portal:
+        monkeypatch.setenv("AWS_ENDPOINT_URL_SSO", portal.url)
+        given = {"storage_options": without_region(server) | {"aws_profile": "work"}}
+        write_deltalake(url, {"id": [1]}, **given)
+        table = DeltaTable(url, **given)
+        time.sleep(LIFE)
+        write_deltalake(table, {"id": [2]}, mode="append")
+        assert table.count() == 2
+    assert len(portal.requests) >= 2
+    assert all("role_name=tables" in request for request in portal.requests)
     assert server.refused == []
 
 
