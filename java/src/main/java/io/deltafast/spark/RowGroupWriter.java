@@ -103,6 +103,7 @@ final class RowGroupWriter extends OutputWriter {
 
   private void copyFile(Path file) throws IOException {
     HadoopInputFile input = HadoopInputFile.fromPath(file, configuration);
+    // Janino does not know the names of resources of a try statement.
     ParquetFileReader reader = ParquetFileReader.open(input);
     try {
       copyGroups(reader, input);

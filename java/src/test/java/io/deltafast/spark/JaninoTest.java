@@ -17,6 +17,7 @@ import org.codehaus.commons.compiler.util.resource.Resource;
 import org.codehaus.commons.compiler.util.resource.ResourceFinder;
 import org.codehaus.janino.ClassLoaderIClassLoader;
 import org.codehaus.janino.Compiler;
+import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
@@ -36,6 +37,17 @@ class JaninoTest {
           "LocalCheckpointFiles",
           "UnityCatalog");
 
+  /** The sources by their paths, in another package, as in a driver. */
+  private static final Map<String, byte[]> CONTENTS = new HashMap<>();
+
+  @BeforeAll
+  static void readSources() throws IOException {
+    for (String source : sources()) {
+      String content = Files.readString(SOURCES.resolve(source)).replace(PACKAGE, MOVED);
+      CONTENTS.put(moved(source), content.getBytes(UTF_8));
+    }
+  }
+
   static List<String> sources() throws IOException {
     try (Stream<Path> found = Files.walk(SOURCES)) {
       return found
@@ -52,14 +64,8 @@ class JaninoTest {
 
   @ParameterizedTest
   @MethodSource("compiled")
-  void itCompilesEachSource(String path) throws IOException {
-    Map<String, byte[]> texts = new HashMap<>();
-    for (String source : sources()) {
-      // In another package, as there.
-      String text = Files.readString(SOURCES.resolve(source)).replace(PACKAGE, MOVED);
-      texts.put(moved(source), text.getBytes(UTF_8));
-    }
-    MapResourceFinder finder = new MapResourceFinder(texts);
+  void itCompilesEachSource(String path) {
+    MapResourceFinder finder = new MapResourceFinder(CONTENTS);
     Compiler compiler = new Compiler();
     compiler.setIClassLoader(new ClassLoaderIClassLoader(getClass().getClassLoader()));
     compiler.setSourceFinder(finder);
