@@ -273,6 +273,22 @@ def test_merge_is_the_embedded_one(reference, spark, tmp_path, layout):
     assert rows(reference._load(ours)) == rows(deltafast.spark.read(spark, core))
 
 
+@pytest.mark.parametrize("layout", usual_and_proof(["plain"], ["vectors and partitions"]))
+def test_a_merge_without_broadcasts_is_the_embedded_one(spark, tmp_path, layout):
+    core = str(make(tmp_path / "t", layout))
+    threshold = "spark.sql.autoBroadcastJoinThreshold"
+    before = spark.conf.get(threshold)
+    try:
+        spark.conf.set(threshold, "-1")
+        for name in ("upsert", "by source"):
+            version, ours = DeltaTable(core).version(), twin(core)
+            merged(spark, ours, source_of(), *MERGES[name])
+            merger(core, source_of(), *MERGES[name]).execute()
+            compare(ours, core, version)
+    finally:
+        spark.conf.set(threshold, before)
+
+
 def test_several_rows_of_the_source_for_one_of_the_table(spark, tmp_path):
     core = str(make(tmp_path / "t", "vectors and partitions"))
     twice = pa.table({"id": pa.array([3, 3, 60, 61, 61]), "v": pa.array([1.0, 2.0, 3.0, 4.0, 5.0])})

@@ -102,8 +102,9 @@ def ranked(frame: Any, named: dict[str, tuple[str, str]], most: int) -> Any:
         step = 1 << level
         frame = frame.withColumns(
             {
-                # After the last bound there is null, which is not less.
-                rank: functions.expr(f"{rank} + if(get({bounds}, {rank} + {step - 1}) <= {value}, {step}, 0)")
+                # After the last bound there is null, which is not less. Bits are set, not added, as additions are
+                # checked for overflows.
+                rank: functions.expr(f"{rank} | if(get({bounds}, {rank} | {step - 1}) <= {value}, {step}, 0)")
                 for rank, (value, bounds) in named.items()
             }
         )

@@ -135,13 +135,14 @@ class _Copy:
         columns = self._requirements["columns"]
         if columns:
             frame = self._laid([word(self._rows.columns, path) for path in columns], ranges)
-            order, settings = [self._part, PLACE], {}
+            order = [PLACE]
         else:
             numbers, keys = ranges.of_files()
             frame = self._rows.frame(self._listing(ranges, {self._part: numbers, _TASK: keys}), (self._part, _TASK))
-            # A task may have this many open files, so that its rows need not be sorted.
-            order, settings = [], {"spark.sql.maxConcurrentOutputFileWriters": str(MOST_PARTS)}
-        more = (_TASK, *order[1:])
+            order = []
+        # A task may have this many open files, so that its rows need not be sorted by their part: Spark sorts by the
+        # position alone with a radix sort, by two columns with comparisons of rows.
+        settings = {"spark.sql.maxConcurrentOutputFileWriters": str(MOST_PARTS)}
 
         def spread(frame: Any) -> Any:
             """Send each row to its task, in order."""
@@ -157,9 +158,9 @@ class _Copy:
 
         with self._rows.session.set(settings):
             if ranges.are_pieces:
-                folders.copy_pieces(frame, self._part, more, spread, join)
+                folders.copy_pieces(frame, self._part, (_TASK, *order), spread, join)
             else:
-                folders.copy(frame, self._part, more, spread)
+                folders.copy(frame, self._part, (_TASK, *order), spread)
 
     def _listing(self, ranges: Ranges, constants: dict[str, list[int]]) -> Listing:
         """Return the files of the bins with constants, in the order of the bins' files."""

@@ -17,6 +17,9 @@ __all__ = ["Bin", "Ranges", "bins_of"]
 #: Minimum size of a piece in bytes: it is at least one row group of the usual size.
 _PIECE = 128 << 20
 
+#: Maximum number of tasks of a core, which sort one after the other: small ones need not spill rows.
+_SORTS = 3
+
 
 class Bin(NamedTuple):
     """Files that are rewritten together, into parts of equal size."""
@@ -39,6 +42,23 @@ def bins_of(requirements: OptimizeRequirements) -> list[Bin]:
     return [Bin(*fields) for fields in zip(requirements["bins"], firsts, parts, sizes, strict=True)]
 
 
+def _pieces(of: Bin, tasks: int, cores: int, *, is_packed: bool) -> int:
+    """Return the number of pieces of each part of a bin.
+
+    Args:
+        of: The bin.
+        tasks: The number of tasks of all bins, if parts have no pieces.
+        cores: As for `Ranges`.
+        is_packed: As for `Ranges`.
+    """
+    least, most = -(-cores // tasks), of.size // _PIECE
+    if is_packed:
+        return max(1, min(least, most, len(of.files)))
+    if least == 1 or most < least:
+        return max(1, min(least, most))
+    return least * min(_SORTS, most // least)
+
+
 class Ranges:
     """The ranges of some bins.
 
@@ -51,9 +71,8 @@ class Ranges:
     def __init__(self, bins: Sequence[Bin], cores: int, *, is_packed: bool) -> None:
         self.bins = bins
         tasks = shared([each.size for each in bins for _ in range(each.parts)])[-1] + 1
-        most = [min(-(-cores // tasks), len(each.files) if is_packed else cores) for each in bins]
         #: The number of pieces of each part, by bin.
-        self._pieces = [max(1, min(most, each.size // _PIECE)) for each, most in zip(bins, most, strict=True)]
+        self._pieces = [_pieces(each, tasks, cores, is_packed=is_packed) for each in bins]
         #: Whether the ranges are pieces of parts.
         self.are_pieces = max(self._pieces) > 1
         #: The number of ranges of each bin.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltafast.spark._scan.physical_columns import quoted
 from deltafast.spark._scan.row_positions import FILE, ROW
@@ -13,7 +13,21 @@ if TYPE_CHECKING:
 
     from deltafast.spark._scan.snapshot import Listing
 
-__all__ = ["marks", "marks_by_kind"]
+__all__ = ["MarkedRows", "marks", "marks_by_kind"]
+
+
+class MarkedRows(NamedTuple):
+    """The positions of rows of several kinds as bitmaps."""
+
+    #: `file`, `word`, `bits` and `kind`; see `marks`.
+    by_kind: pa.Table
+    #: `file`, `word` and `bits` of all kinds together.
+    every: pa.Table
+    #: The paths of the files by their numbers.
+    paths: dict[int, str]
+    #: The number of rows, of which some may be the same, and the number of different ones.
+    rows: int
+    distinct: int
 
 
 def marks(frame: Any, listing: Listing) -> tuple[pa.Table, dict[int, str]]:
@@ -32,9 +46,7 @@ def marks(frame: Any, listing: Listing) -> tuple[pa.Table, dict[int, str]]:
     return found, _paths(found, listing)
 
 
-def marks_by_kind(
-    frame: Any, listing: Listing, action: str, kinds: dict[int, list[int]]
-) -> tuple[pa.Table, dict[int, str], bool]:
+def marks_by_kind(frame: Any, listing: Listing, action: str, kinds: dict[int, list[int]]) -> MarkedRows:
     """Return the positions of rows of several kinds as bitmaps; see `marks`.
 
     Args:
@@ -42,21 +54,18 @@ def marks_by_kind(
         listing: The files that `FILE` refers to.
         action: The column with the kind of a row.
         kinds: The values of that column by kind.
-
-    Returns:
-        As `marks`, with a `kind`; the paths; whether any row occurred more than once.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
     from pyspark.sql import functions
 
     compute: Any = pc
-    asked = [functions.expr(f"bit_count(bit_or({_BIT}))").alias("distinct"), functions.count("*").alias("rows")]
+    asked = [functions.expr(f"bit_or({_BIT})").alias("bits"), functions.count("*").alias("rows")]
     for kind, numbers in kinds.items():
         among = ", ".join(map(str, numbers))
         asked.append(functions.expr(f"bit_or({_BIT}) filter (where {action} in ({among}))").alias(f"bits{kind}"))
+    asked.append(functions.expr(f"bit_count(bit_or({_BIT}))").alias("distinct"))
     found = _words(frame, asked)
-    several = (compute.sum(found.column("rows")).as_py() or 0) > (compute.sum(found.column("distinct")).as_py() or 0)
     parts: list[Any] = []
     for kind in kinds:
         some = found.filter(compute.is_valid(found.column(f"bits{kind}")))
@@ -64,7 +73,8 @@ def marks_by_kind(
         parts.append(pa.table(part | {"kind": pa.array([kind] * len(some), pa.int32())}))
     nothing = {"file": pa.int32(), "word": pa.int64(), "bits": pa.int64(), "kind": pa.int32()}
     table = pa.concat_tables(parts) if parts else pa.schema(nothing).empty_table()
-    return table, _paths(found, listing), several
+    rows, distinct = (compute.sum(found.column(name)).as_py() or 0 for name in ("rows", "distinct"))
+    return MarkedRows(table, found.select(["file", "word", "bits"]), _paths(found, listing), rows, distinct)
 
 
 #: A row's bit in its word.

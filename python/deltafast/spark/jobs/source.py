@@ -27,6 +27,9 @@ SOURCE_ROW = "__deltafast_source_row"
 _EIGHT = ("byte", "short", "integer", "long", "float", "double", "boolean", "date", "timestamp", "timestamp_ntz")
 _WIDTH = dict.fromkeys(_EIGHT, 8) | {"decimal": 16, "string": 32}
 
+#: Spark's threshold for broadcasts is for files, whose rows take about so many times their size in memory.
+_DECODED = 4
+
 #: Maximum number of distinct key values that are listed, as in the core (`NAMED` in `src/ops/partition_predicate.rs`).
 _NAMED = 1000
 
@@ -77,9 +80,13 @@ class Source:
         """The frame for a join: broadcast if it is small."""
         from pyspark.sql import functions
 
+        return functions.broadcast(self.frame) if self.is_broadcast(self.count) else self.frame
+
+    def is_broadcast(self, rows: int) -> bool:
+        """Return whether this number of its rows is small enough for a broadcast."""
         most = _bytes(self._session.conf("spark.sql.autoBroadcastJoinThreshold", "10485760") or "-1")
         width = sum(_WIDTH.get(field.dataType.typeName(), 100) for field in self.frame.schema.fields)
-        return functions.broadcast(self.frame) if self.count * width <= most else self.frame
+        return rows * width <= _DECODED * most
 
     def statistics(self, plan: MergePlan) -> tuple[SourceStatistics, pa.Table]:
         """Return statistics and the values or bounds of each key, as `TableMerge.plan_job` takes them."""
