@@ -108,6 +108,14 @@ class _Merge:
         self._source = source = Source(session, frame)
         statistics, keys = source.statistics(plan)
         self._requirements = self._core.plan_job(plan, statistics, keys)
+        #: Whether the pairs have all columns of the rows of the table, so that its files are read once: a small source
+        #: changes few rows, and no other row is written.
+        self._keeps_rows = (
+            self._requirements["uses_deletion_vectors"]
+            and bool(self._updates or self._requirements["writes_change_data"])
+            and not self._by_source
+            and source.is_broadcast(source.count)
+        )
         self._session = session
         self._rows = Rows(session, table, self._requirements["row_tracking_columns"])
         partition = [field["name"] for field in self._rows.columns.partition]
@@ -136,7 +144,7 @@ class _Merge:
     # --- finding rows
 
     def _pairs(self, listing: Listing) -> Any:
-        """Return matched rows, and rows without a match that a clause takes, by their positions alone."""
+        """Return matched rows, and rows without a match that a clause takes; by their positions alone, or whole."""
         from pyspark.sql import functions
 
         target = self._of_target(listing)
@@ -148,8 +156,10 @@ class _Merge:
             action = functions.when(is_matched, action).otherwise(_decided(self._by_source))
         else:
             pairs = target.join(self._source.joined(), on)
-        names = (FILE, ROW, SOURCE_ROW)
-        pairs = pairs.select(*(functions.col(name).alias(name) for name in names), action.alias(ACTION))
+        names = [FILE, ROW, SOURCE_ROW]
+        if self._keeps_rows:
+            names += [name for name in target.columns if name not in names]
+        pairs = pairs.select(*(functions.col(quoted(name)) for name in names), action.alias(ACTION))
         pairs = pairs.where(f"{SOURCE_ROW} is not null or {ACTION} <> 0").persist()
         self._kept.append(pairs)
         return pairs
@@ -207,7 +217,7 @@ class _Merge:
         if act is None or not len(touched.files):
             return None
         if self._requirements["uses_deletion_vectors"]:
-            return self._edited(self._joined(touched, act, "inner", self._updates)) if self._updates else None
+            return self._edited(self._taken(touched, act, self._updates)) if self._updates else None
         left = touched.only(emptied, others=True)
         if not len(left.files):
             return None
@@ -215,12 +225,19 @@ class _Merge:
         deleted = [str(clause.number) for clause in (*self._matched, *self._by_source) if clause.action == "delete"]
         return self._edited(joined.where(f"{ACTION} not in ({', '.join(deleted)})") if deleted else joined)
 
-    def _joined(self, listing: Listing, act: Any, how: str, clauses: Sequence[Clause] | None = None) -> Any:
+    def _taken(self, listing: Listing, act: Any, clauses: Sequence[Clause]) -> Any:
+        """Return the rows of the table that clauses take, with the source rows that change them."""
+        from pyspark.sql import functions
+
+        act = act.where(functions.col(ACTION).isin([clause.number for clause in clauses]))
+        if self._keeps_rows:
+            return act.join(self._source.joined(), SOURCE_ROW)
+        return self._joined(listing, act, "inner")
+
+    def _joined(self, listing: Listing, act: Any, how: str) -> Any:
         """Return rows of the table joined with the source rows that change them; `ACTION` is 0 for unchanged rows."""
         from pyspark.sql import functions
 
-        if clauses is not None:
-            act = act.where(functions.col(ACTION).isin([clause.number for clause in clauses]))
         # The small sides first, so that the rows of the table are joined, and where necessary shuffled, once.
         position = functions.expr(_POSITION_OF).alias(_POSITION)
         act = act.select(position, functions.col(SOURCE_ROW), functions.col(ACTION))
@@ -354,7 +371,7 @@ class _Merge:
 
     def _changes(self, touched: Listing, act: Any, pairs: Any) -> Any:
         """Return the rows of the change data feed."""
-        joined = self._joined(touched, act, "inner").persist()
+        joined = self._taken(touched, act, (*self._matched, *self._by_source)).persist()
         self._kept.append(joined)
         from pyspark.sql import functions
 
