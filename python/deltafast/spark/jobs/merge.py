@@ -21,7 +21,7 @@ from deltafast.spark._write.change_files import KIND
 from deltafast.spark._write.identity_columns import value_of
 from deltafast.spark._write.physical_schema import cast_column
 from deltafast.spark.jobs.folders import Folders
-from deltafast.spark.jobs.row_bitmaps import marks_by_kind
+from deltafast.spark.jobs.row_bitmaps import PLACE_OF, WORD_OF, marks_by_kind
 from deltafast.spark.jobs.sides import (
     BY_SOURCE,
     MATCHED,
@@ -259,13 +259,13 @@ class _Merge:
         """
         from pyspark.sql import functions
 
-        word = functions.expr(f"shiftleft(cast({quoted(FILE)} as bigint), 30) | shiftright({quoted(ROW)}, 6)")
+        word = functions.expr(f"shiftleft(cast({quoted(FILE)} as bigint), 30) | {WORD_OF}")
         words = self._session.frame(marked.every).select(
             functions.expr("shiftleft(cast(file as bigint), 30) | word").alias(_WORD),
             functions.col("bits").alias(_BITS),
         )
         frame = frame.withColumn(_WORD, word).join(functions.broadcast(words), _WORD, how)
-        is_marked = functions.expr(f"shiftrightunsigned({_BITS}, cast({quoted(ROW)} & 63L as int)) & 1L") == 1
+        is_marked = functions.expr(f"shiftrightunsigned({_BITS}, {PLACE_OF}) & 1L") == 1
         if how == "inner":
             frame = frame.where(is_marked)
         position = functions.when(is_marked, functions.expr(_POSITION_OF))

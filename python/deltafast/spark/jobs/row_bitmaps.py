@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from deltafast.spark._scan.snapshot import Listing
 
-__all__ = ["MarkedRows", "marks", "marks_by_kind"]
+__all__ = ["PLACE_OF", "WORD_OF", "MarkedRows", "marks", "marks_by_kind"]
 
 
 class MarkedRows(NamedTuple):
@@ -77,15 +77,17 @@ def marks_by_kind(frame: Any, listing: Listing, action: str, kinds: dict[int, li
     return MarkedRows(table, found.select(["file", "word", "bits"]), _paths(found, listing), rows, distinct)
 
 
-#: A row's bit in its word.
-_BIT = f"shiftleft(1L, cast({quoted(ROW)} & 63L as int))"
+#: The number of the word of a row, the place of its bit in the word, and the word with this bit alone.
+WORD_OF = f"shiftright({quoted(ROW)}, 6)"
+PLACE_OF = f"cast({quoted(ROW)} & 63L as int)"
+_BIT = f"shiftleft(1L, {PLACE_OF})"
 
 
 def _words(frame: Any, asked: list[Any]) -> pa.Table:
     # Hash aggregation holds the words of a file one by one; Spark's bitmap functions would need a sort.
     from pyspark.sql import functions
 
-    by = [functions.col(FILE).alias("file"), functions.expr(f"shiftright({quoted(ROW)}, 6)").alias("word")]
+    by = [functions.col(FILE).alias("file"), functions.expr(WORD_OF).alias("word")]
     with quiet():
         return frame.groupBy(*by).agg(*asked).toArrow()
 
