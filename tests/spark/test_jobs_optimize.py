@@ -18,7 +18,11 @@ import deltafast.spark
 from deltafast import DeltaTable, write_deltalake
 from deltafast.exceptions import CommitFailedError, CorruptDataError, InvalidArgumentError
 from deltafast.spark import jobs
+from deltafast.spark._scan.row_positions import Rows
+from deltafast.spark._session.session import Session
+from deltafast.spark.jobs.file_formats import file_format
 from deltafast.spark.jobs.ranges import Bin, Ranges
+from deltafast.spark.jobs.row_groups import Source, copy_row_groups
 from deltafast.spark.jobs.tasks import keys_of, shared
 
 from .helpers import rows
@@ -385,6 +389,39 @@ def test_cores_without_a_part_write_pieces(reference, spark, tmp_path, monkeypat
         groups = pq.ParquetFile(uri)
         tops = [max(groups.read_row_group(n, ["x"])["x"].to_pylist()) for n in range(groups.num_row_groups)]
         assert tops[0] < tops[-1]
+
+
+@pytest.mark.parametrize("width", [61, 62, 63, 64])
+@pytest.mark.parametrize("by", [[], ["c1"]], ids=["one file", "partitions"])
+def test_only_the_columns_of_the_table_are_written(spark, tmp_path, width, by):
+    # Spark's rows begin with a bitmap of 64 bits for 64 columns, and the jobs add columns.
+    folder = str(tmp_path / "t")
+    for n in range(2):
+        data = {
+            f"c{column}": [(n * 50 + row) * 7919 % 101 % (column + 2) for row in range(50)] for column in range(width)
+        }
+        write_deltalake(folder, pa.table(data), mode="append", partition_by=by)
+    before = content(folder)
+    jobs.optimize(spark, DeltaTable(folder)).z_order(["c40", "c50"])
+    assert content(folder) == before
+    for uri in DeltaTable(folder).file_uris():
+        assert pq.read_schema(uri).names == [f"c{column}" for column in range(width) if f"c{column}" not in by]
+
+
+def test_files_that_are_not_named_after_their_task_are_not_joined(spark, tmp_path):
+    write_deltalake(tmp_path, points(0, 10))
+    (tmp_path / "pieces").mkdir()
+    pq.write_table(points(1, 10), tmp_path / "pieces" / "some.parquet")
+    version = Rows(Session(spark), DeltaTable(tmp_path), [])
+    name = str(file_format(version.session, "RowGroupFormat"))
+    with pytest.raises(Exception, match=r"cannot join .*some\.parquet: its name does not begin with its task"):
+        copy_row_groups(version.session, name, version.place, "new", "p", [(0, [Source("pieces", 0)])], [100])
+    (tmp_path / "pieces" / "some.parquet").rename(tmp_path / "pieces" / "part-00012-a.c000.parquet")
+    copy_row_groups(
+        version.session, name, version.place, "new", "p", [(7, [Source("pieces", n) for n in (1, 12)])], [100]
+    )
+    (found,) = (tmp_path / "new" / "p=7").glob("*.parquet")
+    assert pq.read_table(found, partitioning=None).equals(points(1, 10))
 
 
 def test_a_log_that_counts_other_rows_is_not_optimized(spark, tmp_path):

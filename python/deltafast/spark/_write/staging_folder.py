@@ -66,7 +66,13 @@ def _shreds(properties: Mapping[str, str | None], features: Collection[str]) -> 
 
 
 def write_folder(
-    session: Session, rows: Any, partition: Sequence[str], place: Place, folder: str, options: Mapping[str, str]
+    session: Session,
+    rows: Any,
+    partition: Sequence[str],
+    place: Place,
+    folder: str,
+    options: Mapping[str, str],
+    name: str = "parquet",
 ) -> None:
     """Write rows with Spark's writer.
 
@@ -77,6 +83,7 @@ def write_folder(
         place: The table.
         folder: The folder's path relative to the table's; files in it are kept.
         options: Options of the writer: those of `of_format` and others.
+        name: The name of the format.
 
     Raises:
         ConstraintViolatedError: A row violates a constraint of the table.
@@ -90,7 +97,7 @@ def write_folder(
     given |= file_options(session, place, "READ_WRITE")
     with session.set(settings), one_line_row_errors():
         writer = rows.write.mode("append").options(**given).partitionBy(*partition)
-        writer.parquet(f"{place.hadoop}/{folder}")
+        writer.format(name).save(f"{place.hadoop}/{folder}")
 
 
 @contextmanager

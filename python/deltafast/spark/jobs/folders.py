@@ -12,6 +12,7 @@ from deltafast.spark._scan.row_positions import refuse
 from deltafast.spark._write.change_files import KIND
 from deltafast.spark._write.physical_schema import brought_together, physical
 from deltafast.spark._write.staging_folder import gathered, gathering, of_format, remove, write_folder
+from deltafast.spark.jobs.file_formats import file_format
 from deltafast.spark.jobs.row_groups import copy_row_groups
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from deltafast._core_types import TableRequirements
     from deltafast.spark._scan.physical_columns import Columns
     from deltafast.spark._scan.row_positions import Rows
+    from deltafast.spark.jobs.row_groups import Source
 
 __all__ = ["Folders"]
 
@@ -67,26 +69,20 @@ class Folders:
         Args:
             frame: The table's columns, the row tracking columns, the part and more.
             part: The column with the number of the part; the partition values of a part are known.
-            more: Other columns, which `arranged` uses.
-            arranged: Sends rows to their tasks, and selects the columns of files and the part.
+            more: Other columns, which `arranged` uses; they are not written.
+            arranged: Sends rows to their tasks, in order.
         """
         self._check()
         self.rows = self.rows or _new_folder()
-        self._copy(frame, part, more, arranged, self.rows)
+        self._copy(frame, [part], more, arranged, self.rows)
 
     def copy_pieces(
-        self,
-        frame: Any,
-        part: str,
-        more: Sequence[str],
-        arranged: Callable[[Any], Any],
-        join: Callable[[str], None],
+        self, frame: Any, more: Sequence[str], arranged: Callable[[Any], Any], join: Callable[[str], None]
     ) -> None:
-        """Write unchanged rows as the pieces of parts, which exist only until they are joined.
+        """Write unchanged rows as the pieces of parts, one for each task, which exist only until they are joined.
 
         Args:
-            frame: As for `copy`, with the number of the piece in the column of the part.
-            part: That column.
+            frame: As for `copy`; the part is not needed.
             more: As for `copy`.
             arranged: As for `copy`.
             join: Copies the pieces in a folder into one folder for each part.
@@ -94,26 +90,35 @@ class Folders:
         self._check()
         pieces = _new_folder()
         try:
-            self._copy(frame, part, more, arranged, pieces)
+            self._copy(frame, [], more, arranged, pieces)
             join(pieces)
         finally:
             self._delete(pieces)
 
     def copy_row_groups(
-        self, name: str, part: str, sources: Sequence[tuple[int, Sequence[str]]], sizes: Sequence[int]
+        self, name: str, part: str, sources: Sequence[tuple[int, Sequence[Source]]], sizes: Sequence[int]
     ) -> None:
         """Copy row groups into one folder for each part; as the function of this name."""
         self._check()
         self.rows = self.rows or _new_folder()
         copy_row_groups(self._rows.session, name, self._rows.place, self.rows, part, sources, sizes)
 
-    def _copy(self, frame: Any, part: str, more: Sequence[str], arranged: Callable[[Any], Any], folder: str) -> None:
+    def _copy(
+        self, frame: Any, partition: Sequence[str], more: Sequence[str], arranged: Callable[[Any], Any], folder: str
+    ) -> None:
         from pyspark.sql import functions
 
-        kept = (*self._rows.row_tracking_columns, part, *more)
+        session, place = self._rows.session, self._rows.place
+        kept = (*self._rows.row_tracking_columns, *partition, *more)
         frame, _ = physical(frame, self._columns, functions, kept, partitions=False)
+        written = len(frame.columns) - len(partition) - len(more)
+        frame = arranged(frame)
         options = {"maxRecordsPerFile": "0"} | self._format()
-        write_folder(self._rows.session, arranged(frame), [part], self._rows.place, folder, options)
+        name = file_format(session, "LeadingColumnsFormat")
+        if name is None:
+            write_folder(session, frame.drop(*more), partition, place, folder, options)
+        else:
+            write_folder(session, frame, partition, place, folder, options | {"columns": str(written)}, name)
 
     def _check(self) -> None:
         if self._requirements["materializes_partition_columns"]:

@@ -20,9 +20,10 @@ from deltafast.spark._scan.physical_columns import field_of
 from deltafast.spark._scan.row_positions import Rows
 from deltafast.spark._session.session import ANSI, Session, quiet
 from deltafast.spark.jobs.curve import OWN, PLACE, STEP, placed, ranked, word
+from deltafast.spark.jobs.file_formats import file_format
 from deltafast.spark.jobs.folders import Folders
 from deltafast.spark.jobs.ranges import Ranges, bins_of
-from deltafast.spark.jobs.row_groups import row_group_format
+from deltafast.spark.jobs.row_groups import Source
 from deltafast.spark.jobs.tasks import MOST_PARTS
 
 if TYPE_CHECKING:
@@ -115,7 +116,7 @@ class _Copy:
         self._rows, self._requirements, self._job = rows, requirements, job
         self._part = requirements["part"]
         #: The format that copies row groups.
-        self._format = row_group_format(rows.session)
+        self._format = file_format(rows.session, "RowGroupFormat")
 
     def write(self, folders: Folders) -> None:
         """Write the new files."""
@@ -124,7 +125,7 @@ class _Copy:
         copied = set(self._job.bins_to_copy()) if self._format and is_packed else set[int]()
         if copied and self._format:
             chosen = [bins[number] for number in sorted(copied)]
-            sources = [(each.first, each.files) for each in chosen]
+            sources = [(each.first, [Source(path) for path in each.files]) for each in chosen]
             folders.copy_row_groups(self._format, self._part, sources, [each.size for each in chosen])
         rest = [each for number, each in enumerate(bins) if number not in copied]
         if rest:
@@ -142,23 +143,26 @@ class _Copy:
             order = []
         # A task may have this many open files, so that its rows need not be sorted by their part: Spark sorts by the
         # position alone with a radix sort, by two columns with comparisons of rows.
-        settings = {"spark.sql.maxConcurrentOutputFileWriters": str(MOST_PARTS)}
+        settings = {
+            "spark.sql.maxConcurrentOutputFileWriters": str(MOST_PARTS),
+            # A checksum of each row is to detect that an attempt of a task has other rows than the one before. The
+            # rows of a version are always the same, and so are the tasks that they are sent to.
+            "spark.sql.shuffle.orderIndependentChecksum.enabled": "false",
+        }
 
         def spread(frame: Any) -> Any:
             """Send each row to its task, in order."""
             frame = frame.repartition(ranges.tasks, _TASK)
-            return (frame.sortWithinPartitions(*order) if order else frame).drop(_TASK, PLACE)
+            return frame.sortWithinPartitions(*order) if order else frame
 
         def join(folder: str) -> None:
-            sources = [
-                (part, [f"{folder}/{self._part}={number}/" for number in pieces]) for part, pieces in ranges.of_parts()
-            ]
+            sources = [(part, [Source(folder, task) for task in pieces]) for part, pieces in ranges.of_parts()]
             sizes = [each.size for each in ranges.bins for _ in range(each.parts)]
             folders.copy_row_groups(str(self._format), self._part, sources, sizes)
 
         with self._rows.session.set(settings):
             if ranges.are_pieces:
-                folders.copy_pieces(frame, self._part, (_TASK, *order), spread, join)
+                folders.copy_pieces(frame, (_TASK, *order), spread, join)
             else:
                 folders.copy(frame, self._part, (_TASK, *order), spread)
 

@@ -70,7 +70,8 @@ class Ranges:
 
     def __init__(self, bins: Sequence[Bin], cores: int, *, is_packed: bool) -> None:
         self.bins = bins
-        tasks = shared([each.size for each in bins for _ in range(each.parts)])[-1] + 1
+        sizes = [each.size for each in bins for _ in range(each.parts)]
+        tasks = shared(sizes)[-1] + 1
         #: The number of pieces of each part, by bin.
         self._pieces = [_pieces(each, tasks, cores, is_packed=is_packed) for each in bins]
         #: Whether the ranges are pieces of parts.
@@ -79,13 +80,8 @@ class Ranges:
         self.counts = [each.parts * pieces for each, pieces in zip(bins, self._pieces, strict=True)]
         #: The number of the first range of each bin; the numbers of the others follow. A part has its own number.
         self.firsts = [0, *accumulate(self.counts)][:-1] if self.are_pieces else [each.first for each in bins]
-        of_ranges = shared(
-            [
-                each.size // pieces
-                for each, pieces, count in zip(bins, self._pieces, self.counts, strict=True)
-                for _ in range(count)
-            ]
-        )
+        # The task of a piece has its number.
+        of_ranges = list(range(sum(self.counts))) if self.are_pieces else shared(sizes)
         #: The number of tasks.
         self.tasks = of_ranges[-1] + 1
         keys = keys_of(self.tasks)
@@ -106,7 +102,7 @@ class Ranges:
         return numbers, keys
 
     def of_parts(self) -> list[tuple[int, range]]:
-        """Return the number of each part and the ranges that it consists of."""
+        """Return the number of each part and the ranges that it consists of, which are also their tasks."""
         return [
             (each.first + part, range(first + part * pieces, first + (part + 1) * pieces))
             for each, first, pieces in zip(self.bins, self.firsts, self._pieces, strict=True)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from deltafast.spark._session.file_options import file_options
-from deltafast.spark._session.java_library import UnavailableError, load, on_executors
 from deltafast.spark.jobs.tasks import keys_of, shared
 
 if TYPE_CHECKING:
@@ -14,21 +13,18 @@ if TYPE_CHECKING:
     from deltafast.spark._session.session import Session
     from deltafast.spark._session.storage import Place
 
-__all__ = ["copy_row_groups", "row_group_format"]
+__all__ = ["Source", "copy_row_groups"]
 
-_TASK, _ORDER, _SOURCE = "__deltafast_task", "__deltafast_order", "source"
+_KEY, _ORDER, _SOURCE, _TASK = "__deltafast_key", "__deltafast_order", "source", "task"
 
 
-def row_group_format(session: Session) -> str | None:
-    """Return the name of the format that copies row groups; None if the session does not have it."""
-    if session.is_connect:
-        return None
-    try:
-        kind = load(session, "RowGroupFormat")
-        on_executors(session, kind)
-    except UnavailableError:
-        return None
-    return str(kind.getName())
+class Source(NamedTuple):
+    """Files whose row groups are copied."""
+
+    #: The path of a file as in the log, or of a folder relative to the table.
+    path: str
+    #: The task whose files in the folder are copied; None for a file.
+    task: int | None = None
 
 
 def copy_row_groups(
@@ -37,19 +33,18 @@ def copy_row_groups(
     place: Place,
     folder: str,
     part: str,
-    sources: Sequence[tuple[int, Sequence[str]]],
+    sources: Sequence[tuple[int, Sequence[Source]]],
     sizes: Sequence[int],
 ) -> None:
     """Copy the row groups of files into new files.
 
     Args:
         session: The session.
-        name: The format, from `row_group_format`.
+        name: The format, `RowGroupFormat`, from `file_format`.
         place: The table.
         folder: The folder of the new files, relative to the table.
         part: The name of the column whose values name the folder of a new file within `folder`.
-        sources: The value of `part` of each new file, and the files that it consists of: paths as in the log, or
-            folders with files, which end with a slash.
+        sources: The value of `part` of each new file, and the files that it consists of.
         sizes: Bytes of the new files.
     """
     import pyarrow as pa
@@ -57,15 +52,15 @@ def copy_row_groups(
     tasks = shared(sizes)
     keys = keys_of(tasks[-1] + 1)
     rows = [
-        (number, keys[task], order, source)
+        (number, keys[task], order, *source)
         for (number, files), task in zip(sources, tasks, strict=True)
         for order, source in enumerate(files)
     ]
-    types = (pa.int32(), pa.int32(), pa.int32(), pa.string())
+    types = (pa.int32(), pa.int32(), pa.int32(), pa.string(), pa.int32())
     columns = [pa.array(values, kind) for values, kind in zip(zip(*rows, strict=True), types, strict=True)]
-    frame = session.frame(pa.table(columns, [part, _TASK, _ORDER, _SOURCE])).repartition(len(keys), _TASK)
+    frame = session.frame(pa.table(columns, [part, _KEY, _ORDER, _SOURCE, _TASK])).repartition(len(keys), _KEY)
     # One file of a task is open at a time.
-    writer = frame.sortWithinPartitions(part, _ORDER).select(part, _SOURCE).write.format(name).mode("append")
+    writer = frame.sortWithinPartitions(part, _ORDER).select(part, _SOURCE, _TASK).write.format(name).mode("append")
     # The session may limit the rows of a file, which are files here.
     options = {"root": place.hadoop, "maxRecordsPerFile": "0", **file_options(session, place, "READ_WRITE")}
     options["mapreduce.fileoutputcommitter.marksuccessfuljobs"] = "false"

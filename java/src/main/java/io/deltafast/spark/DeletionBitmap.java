@@ -32,9 +32,17 @@ final class DeletionBitmap {
    */
   static int liveRows(long[] words, long start, int first, int rows, int[] kept) {
     int count = first;
-    for (int i = first; i < rows; i++) {
-      kept[count] = i;
-      count += isDeleted(words, start + i) ? 0 : 1;
+    int i = first;
+    while (i < rows) {
+      long row = start + i;
+      int word = (int) (row >>> 6);
+      int end = (int) Math.min(rows, i + 64 - (row & 63));
+      long deleted = word < words.length ? words[word] >>> row : 0;
+      for (; i < end; i++) {
+        kept[count] = i;
+        count += (int) (~deleted & 1);
+        deleted >>>= 1;
+      }
     }
     return count;
   }

@@ -10,10 +10,10 @@ import scala.collection.immutable.Map;
 /**
  * Writes Parquet files that consist of the row groups of other files, as encoded.
  *
- * <p>The rows of a new file have one column, `source`: the path of a file whose row groups are
- * copied, as the log names it, or of a folder with such files, which ends with a slash. The files
- * have the same columns. The option `root` is the location of the table. All else is as for Spark's
- * own Parquet files: partitions, committers, attempts of tasks.
+ * <p>The rows of a new file have two columns. `source` is the path of a file whose row groups are
+ * copied, as the log names it; or, where `task` is not null, of a folder, of which the files of
+ * this task are copied. The files have the same columns. The option `root` is the location of the
+ * table. All else is as for Spark's own Parquet files: partitions, committers, attempts of tasks.
  */
 @SuppressWarnings("cast") // Janino ignores type arguments.
 public final class RowGroupFormat extends ParquetFileFormat {

@@ -5,10 +5,12 @@ import java.io.UncheckedIOException;
 import java.util.Arrays;
 import java.util.Collections;
 import java.util.List;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FileStatus;
-import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Path;
+import org.apache.parquet.HadoopReadOptions;
 import org.apache.parquet.column.ColumnDescriptor;
 import org.apache.parquet.hadoop.ParquetFileReader;
 import org.apache.parquet.hadoop.ParquetFileWriter;
@@ -31,6 +33,9 @@ final class RowGroupWriter extends OutputWriter {
 
   /** Length of the bounds in page indexes, which are copied as they are. */
   private static final int INDEX_LENGTH = 64;
+
+  /** The names that Spark gives to the files of a task. */
+  private static final Pattern TASK_FILE = Pattern.compile("part-(\\d+)-.*\\.parquet");
 
   private final String root;
   private final String path;
@@ -57,13 +62,12 @@ final class RowGroupWriter extends OutputWriter {
   public void write(InternalRow row) {
     // Until the last row group is copied, the file has no footer, and is not to get one.
     isComplete = false;
-    String source = row.getUTF8String(0).toString();
-    Path file = DeltaFileIndex.filePath(root, source);
+    Path source = DeltaFileIndex.filePath(root, row.getUTF8String(0).toString());
     try {
-      if (source.endsWith("/")) {
-        copyFolder(file);
+      if (row.isNullAt(1)) {
+        copyFile(source);
       } else {
-        copyFile(file);
+        copyTask(source, row.getInt(1));
       }
     } catch (IOException error) {
       throw new UncheckedIOException(error);
@@ -84,27 +88,30 @@ final class RowGroupWriter extends OutputWriter {
     }
   }
 
-  /** Copies the files of a folder; a folder without files is not there. */
-  private void copyFolder(Path folder) throws IOException {
-    FileSystem files = folder.getFileSystem(configuration);
-    if (!files.exists(folder)) {
-      // Fails if the folder that contains it does not exist.
-      files.getFileStatus(folder.getParent());
-      return;
-    }
-    FileStatus[] found = files.listStatus(folder);
+  /** Copies the files of a task; a task without rows wrote none. */
+  private void copyTask(Path folder, int task) throws IOException {
+    FileStatus[] found = folder.getFileSystem(configuration).listStatus(folder);
     Arrays.sort(found);
     for (FileStatus file : found) {
-      if (file.getPath().getName().endsWith(".parquet")) {
-        copyFile(file.getPath());
+      String name = file.getPath().getName();
+      Matcher matcher = TASK_FILE.matcher(name);
+      if (matcher.matches()) {
+        if (Integer.parseInt(matcher.group(1)) == task) {
+          copyFile(file.getPath());
+        }
+      } else if (name.endsWith(".parquet")) {
+        throw new IOException(
+            "deltafast cannot join " + file.getPath() + ": its name does not begin with its task");
       }
     }
   }
 
   private void copyFile(Path file) throws IOException {
     HadoopInputFile input = HadoopInputFile.fromPath(file, configuration);
-    // Janino does not know the names of resources of a try statement.
-    ParquetFileReader reader = ParquetFileReader.open(input);
+    // Other options load Hadoop's default configuration again for each file. Janino does not know
+    // the names of resources of a try statement.
+    ParquetFileReader reader =
+        ParquetFileReader.open(input, HadoopReadOptions.builder(configuration).build());
     try {
       copyGroups(reader, input);
     } finally {

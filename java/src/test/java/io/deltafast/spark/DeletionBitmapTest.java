@@ -6,6 +6,7 @@ import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.util.Arrays;
+import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
 
 class DeletionBitmapTest {
@@ -35,5 +36,22 @@ class DeletionBitmapTest {
     int count = DeletionBitmap.liveRows(WORDS, 0, 3, 8, kept);
     assertEquals(7, count);
     assertArrayEquals(new int[] {4, 5, 6, 7}, Arrays.copyOfRange(kept, 3, count));
+  }
+
+  @Test
+  void liveRowsAreThoseThatAreNotDeletedInAnyWord() {
+    for (long start : new long[] {0, 1, 60, 63, 64, 100, 127, 190, 1L << 40}) {
+      for (int rows : new int[] {1, 63, 64, 65, 200}) {
+        for (int first = 0; first <= Math.min(rows, 70); first += 7) {
+          int[] kept = new int[rows];
+          int count = DeletionBitmap.liveRows(WORDS, start, first, rows, kept);
+          int[] expected =
+              IntStream.range(first, rows)
+                  .filter(row -> !DeletionBitmap.isDeleted(WORDS, start + row))
+                  .toArray();
+          assertArrayEquals(expected, Arrays.copyOfRange(kept, first, count));
+        }
+      }
+    }
   }
 }
