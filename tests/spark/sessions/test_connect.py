@@ -173,6 +173,19 @@ def test_statements(spark, changed):
 
 
 @pytest.mark.proof
+@pytest.mark.parametrize("by", [[], ["p"]], ids=["plain", "partitions"])
+def test_columns_that_are_not_null_are_so_in_frames(spark, tmp_path, by):
+    schema = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("p", pa.int32())])
+    for rows in ([], [{"id": 1, "p": 2}]):
+        table = str(tmp_path / f"t{len(rows)}")
+        write_deltalake(table, pa.Table.from_pylist(rows, schema), partition_by=by)
+        for frame in (deltafast.spark.read(spark, table), DeltaTable.forPath(spark, table).toDF()):
+            assert frame.columns == ["id", "p"]
+            assert [field.nullable for field in frame.schema] == [False, True]
+            assert [tuple(row) for row in frame.collect()] == [tuple(row.values()) for row in rows]
+
+
+@pytest.mark.proof
 def test_commands_as_jobs(spark, folder):
     """DELETE, UPDATE and MERGE as Spark jobs, with deletion vectors and without."""
     spark.conf.set("spark.deltafast.engine", "jobs")

@@ -199,7 +199,8 @@ def _frame(
         frame = frame.select(*version.columns.project(pads=version.session.pads_chars), *added)
     if version.session.is_connect and not added:
         # Spark's reader regards all columns of files as nullable; the frame's schema is the one of the table.
-        frame._cached_schema = spark_schema(version.columns.seen())
+        # Newer releases keep it pickled, too, once it was asked for.
+        frame._cached_schema, frame._cached_schema_serialized = spark_schema(version.columns.seen()), None
     return frame
 
 
