@@ -9,6 +9,7 @@ import warnings
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import deltafast
@@ -130,6 +131,45 @@ def test_all_types_are_those_of_the_reference(reference, spark, types, reader, s
         assert frame.selectExpr("sum(m['m1'].v)", "count(m)").collect() == (
             reference._load(types).selectExpr("sum(m['m1'].v)", "count(m)").collect()
         )
+
+
+@pytest.mark.parametrize("setting", usual_and_proof(["usual"], ["small batches", "no compiled plans", "off the heap"]))
+@pytest.mark.parametrize("column", ["few", "many", "all"])
+def test_strings_of_dictionaries_are_those_of_arrow(spark, tmp_path, setting, column):
+    count = 30_000
+    numbers = range(count)
+    table = pa.table(
+        {
+            "id": pa.array(numbers, pa.int64()),
+            # The row groups have dictionaries with other entries.
+            "few": [None if n % 7 == 0 else f"{'left' if n < count / 2 else 'right'} {n % 5}" for n in numbers],
+            # More entries than are kept.
+            "many": ["" if n % 6000 == 0 else f"m{n % 6000}" for n in numbers],
+            # The dictionary becomes too large, so that later pages have none.
+            "all": [f"row {n}" for n in numbers],
+        }
+    )
+    pq.write_table(
+        table,
+        tmp_path / "part.parquet",
+        row_group_size=count // 2,
+        data_page_size=8_000,
+        dictionary_pagesize_limit=100_000,
+    )
+    convert_to_deltalake(str(tmp_path))
+
+    def check(expected: pa.Table) -> None:
+        grouped = expected.group_by(column).aggregate([("id", "count"), ("id", "sum")]).to_pylist()
+        frame = deltafast.spark.read(spark, str(tmp_path)).groupBy(column).agg({"id": "sum", "*": "count"})
+        with _conf(spark, SETTINGS[setting]):
+            found = {row[column]: (row["count(1)"], row["sum(id)"]) for row in frame.collect()}
+        assert found == {row[column]: (row["id_count"], row["id_sum"]) for row in grouped}
+
+    check(table)
+    handle = DeltaTable(str(tmp_path))
+    handle.alter.set_table_properties({"delta.enableDeletionVectors": "true"})
+    handle.delete("id % 10 = 3 or id < 5")
+    check(table.filter(pa.array([n >= 5 and n % 10 != 3 for n in numbers])))
 
 
 QUESTIONS = (

@@ -319,7 +319,14 @@ def _reader(version: Version, listing: Listing, *, leaves_out: bool) -> Any:
         has_row_ids = version.numbers_rows and _complete_row_ids(session)
         names = ("row_id", "row_commit_version")
         row_ids, commit_versions = ((version.materialized(name)[0] or "") if has_row_ids else "" for name in names)
-        return parquet_format(session, kind, leaves_out, row_ids, commit_versions)
+        return parquet_format(
+            session,
+            kind,
+            has_vectors=leaves_out,
+            is_local=version.place.folder is not None,
+            row_ids=row_ids,
+            commit_versions=commit_versions,
+        )
     except UnavailableError as error:
         if listing.vectors is not None:
             warn(f"this Spark does not take deltafast's reader ({error}); deleted rows are left out by a join instead")

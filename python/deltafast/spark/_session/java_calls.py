@@ -197,17 +197,20 @@ def frame_of_stream(session: JavaSession, schema: Any, file: str) -> Any:
     return call_static(session, load(session, "ArrowRows"), "frame", session.spark._jsparkSession, schema, file)
 
 
-def parquet_format(session: JavaSession, kind: Any, has_vectors: bool, row_ids: str, commit_versions: str) -> Any:
+def parquet_format(
+    session: JavaSession, kind: Any, *, has_vectors: bool, is_local: bool, row_ids: str, commit_versions: str
+) -> Any:
     """Return the reader of Parquet files that skips deleted rows.
 
     Args:
         session: A session.
         kind: The class `ParquetFormat`.
         has_vectors: Whether some files have deletion vectors.
+        is_local: Whether the table is on a local disk.
         row_ids: The column with materialized row ids; empty without row tracking.
         commit_versions: The column with materialized commit versions; empty without row tracking.
     """
-    return construct(session, kind, has_vectors, row_ids, commit_versions)
+    return construct(session, kind, has_vectors, is_local, row_ids, commit_versions)
 
 
 def add_row_count_rule(session: JavaSession) -> None:

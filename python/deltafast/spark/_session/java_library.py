@@ -164,7 +164,7 @@ def call_static(session: JavaSession, kind: Any, name: str, *arguments: Any) -> 
 
 
 def construct(session: JavaSession, kind: Any, *arguments: Any) -> Any:
-    """Call the only constructor of a class, with none, one, three or eight arguments."""
+    """Call the only constructor of a class, with none, one, four or eight arguments."""
     return _invoker(session).construct(kind, *arguments)
 
 

@@ -28,14 +28,16 @@ final class FileReader extends AbstractFunction1<Object, Object> implements Seri
   private final StructType required;
   private final StructType partition;
   private final boolean batches;
+  private final boolean hasStrings;
   private final boolean countsOnly;
   private final boolean readsAll;
 
   /**
    * `plain` reads the columns `required`; `positioned` (null without deletion vectors) also reads,
    * in column `position`, each row's position in its file, as an additional last column if it is
-   * not among the required ones. `countsOnly`: only the number of rows is needed. `readsAll`: no
-   * filter makes the readers skip rows.
+   * not among the required ones. `hasStrings`: batches get a `StringVector` for each column of
+   * strings. `countsOnly`: only the number of rows is needed. `readsAll`: no filter makes the
+   * readers skip rows.
    */
   FileReader(
       Function1<PartitionedFile, ?> plain,
@@ -44,6 +46,7 @@ final class FileReader extends AbstractFunction1<Object, Object> implements Seri
       StructType required,
       StructType partition,
       boolean batches,
+      boolean hasStrings,
       boolean countsOnly,
       boolean readsAll) {
     this.plain = plain;
@@ -52,6 +55,7 @@ final class FileReader extends AbstractFunction1<Object, Object> implements Seri
     this.required = required;
     this.partition = partition;
     this.batches = batches;
+    this.hasStrings = hasStrings;
     this.countsOnly = countsOnly;
     this.readsAll = readsAll;
   }
@@ -65,8 +69,13 @@ final class FileReader extends AbstractFunction1<Object, Object> implements Seri
       long rows = file.start() == 0 ? ((Long) constants.apply("deltafast.rows")).longValue() : 0;
       return new ConstantRows(rows, partition, file.partitionValues(), batches);
     }
+    Iterator<?> read = liveRows(file, constants);
+    return hasStrings ? new StringBatches(read) : read;
+  }
+
+  private Iterator<?> liveRows(PartitionedFile file, Map<String, Object> constants) {
     if (!constants.contains("deltafast.deleted")) {
-      return plain.apply(file);
+      return (Iterator<?>) plain.apply(file);
     }
     long[][] vectors = (long[][]) ((Broadcast<?>) constants.apply("deltafast.deleted")).value();
     long[] words = vectors[((Integer) constants.apply("deltafast.number")).intValue()];

@@ -20,8 +20,8 @@ public final class Invoker {
     return created(kind, a);
   }
 
-  public Object construct(Class<?> kind, Object a, Object b, Object c) {
-    return created(kind, a, b, c);
+  public Object construct(Class<?> kind, Object a, Object b, Object c, Object d) {
+    return created(kind, a, b, c, d);
   }
 
   public Object construct(

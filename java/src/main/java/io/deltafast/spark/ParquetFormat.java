@@ -12,11 +12,15 @@ import org.apache.spark.sql.execution.datasources.FileFormat;
 import org.apache.spark.sql.execution.datasources.FileFormat$;
 import org.apache.spark.sql.execution.datasources.PartitionedFile;
 import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat;
+import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.sources.Filter;
 import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.sql.types.StringType;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.vectorized.ColumnVector;
 import scala.Function1;
+import scala.Option;
 import scala.collection.Iterator;
 import scala.collection.immutable.Map;
 import scala.collection.immutable.Seq;
@@ -34,21 +38,34 @@ import scala.jdk.javaapi.CollectionConverters;
  */
 public final class ParquetFormat extends ParquetFileFormat implements Supplier<FileFormat> {
   private static final long serialVersionUID = 1;
+
+  /** The option of readers whose batches have only Spark's own column vectors. */
+  static final String WRITABLE_VECTORS = "deltafast.writableVectors";
+
+  /**
+   * Bytes of a buffer for column chunks. Of larger ones, each may start a concurrent marking of the
+   * heap: G1 has a limit of half a region, 512 KiB in heaps of up to 2 GiB.
+   */
+  private static final int BUFFER_BYTES = 1 << 18;
+
   private final boolean hasVectors;
+  private final boolean isLocal;
   private final String ids;
   private final String versions;
   private final boolean isCompleted;
 
   /**
-   * `ids` and `versions`: the columns that materialize row ids and commit versions; empty without
-   * row tracking.
+   * `isLocal`: the files are on local disks. `ids` and `versions`: the columns that materialize row
+   * ids and commit versions; empty without row tracking.
    */
-  public ParquetFormat(boolean hasVectors, String ids, String versions) {
-    this(hasVectors, ids, versions, false);
+  public ParquetFormat(boolean hasVectors, boolean isLocal, String ids, String versions) {
+    this(hasVectors, isLocal, ids, versions, false);
   }
 
-  private ParquetFormat(boolean hasVectors, String ids, String versions, boolean isCompleted) {
+  private ParquetFormat(
+      boolean hasVectors, boolean isLocal, String ids, String versions, boolean isCompleted) {
     this.hasVectors = hasVectors;
+    this.isLocal = isLocal;
     this.ids = ids;
     this.versions = versions;
     this.isCompleted = isCompleted;
@@ -60,7 +77,7 @@ public final class ParquetFormat extends ParquetFileFormat implements Supplier<F
    */
   @Override
   public FileFormat get() {
-    return isCompleted ? null : new ParquetFormat(hasVectors, ids, versions, true);
+    return isCompleted ? null : new ParquetFormat(hasVectors, isLocal, ids, versions, true);
   }
 
   /**
@@ -94,6 +111,21 @@ public final class ParquetFormat extends ParquetFileFormat implements Supplier<F
     return super.supportBatch(session, schema) && (!hasVectors || RowMover.isMovable(schema));
   }
 
+  /** The classes of a batch's columns, to which generated code casts them. */
+  @Override
+  @SuppressWarnings("cast") // Janino ignores type arguments.
+  public Option<Seq<String>> vectorTypes(
+      StructType required, StructType partition, SQLConf settings) {
+    Seq<String> all = (Seq<String>) super.vectorTypes(required, partition, settings).get();
+    List<String> types = new ArrayList<>(CollectionConverters.asJava(all));
+    for (int i = 0; i < required.length(); i++) {
+      if (required.fields()[i].dataType() instanceof StringType) {
+        types.set(i, ColumnVector.class.getName());
+      }
+    }
+    return Option.apply(SparkInternals.seqOf(types));
+  }
+
   @Override
   public Function1<PartitionedFile, Iterator<InternalRow>> buildReaderWithPartitionValues(
       SparkSession session,
@@ -106,14 +138,16 @@ public final class ParquetFormat extends ParquetFileFormat implements Supplier<F
     checkCompleted(data, required);
     Function1<PartitionedFile, Iterator<InternalRow>> plain =
         super.buildReaderWithPartitionValues(
-            session, data, partition, required, filters, options, new Configuration(configuration));
+            session, data, partition, required, filters, options, withBuffers(configuration));
     String batchOption = FileFormat$.MODULE$.OPTION_RETURNING_BATCH();
     boolean batches = options.contains(batchOption) && "true".equals(options.apply(batchOption));
     boolean countsOnly = required.length() == 0 && filters.isEmpty();
+    boolean hasStrings = batches && hasStrings(required) && !options.contains(WRITABLE_VECTORS);
     if (!hasVectors) {
-      return countsOnly
+      return countsOnly || hasStrings
           ? SparkInternals.fileReader(
-              new FileReader(plain, null, 0, required, partition, batches, true, true))
+              new FileReader(
+                  plain, null, 0, required, partition, batches, hasStrings, countsOnly, true))
           : plain;
     }
     // Spark's readers provide the row's position in the file, also if they skip row groups and
@@ -125,13 +159,7 @@ public final class ParquetFormat extends ParquetFileFormat implements Supplier<F
             : required;
     Function1<PartitionedFile, Iterator<InternalRow>> positioned =
         super.buildReaderWithPartitionValues(
-            session,
-            data,
-            partition,
-            withPosition,
-            filters,
-            options,
-            new Configuration(configuration));
+            session, data, partition, withPosition, filters, options, withBuffers(configuration));
     return SparkInternals.fileReader(
         new FileReader(
             plain,
@@ -140,8 +168,29 @@ public final class ParquetFormat extends ParquetFileFormat implements Supplier<F
             required,
             partition,
             batches,
+            hasStrings,
             countsOnly,
             filters.isEmpty()));
+  }
+
+  /** A copy of a configuration with small buffers, unless it has settings of its own. */
+  private Configuration withBuffers(Configuration configuration) {
+    Configuration copy = new Configuration(configuration);
+    copy.setIfUnset("parquet.read.allocation.size", String.valueOf(BUFFER_BYTES));
+    if (isLocal) {
+      // A vectored read has one buffer for consecutive chunks; it is meant for remote storage.
+      copy.setIfUnset("parquet.hadoop.vectored.io.enabled", "false");
+    }
+    return copy;
+  }
+
+  private static boolean hasStrings(StructType schema) {
+    for (int i = 0; i < schema.length(); i++) {
+      if (schema.fields()[i].dataType() instanceof StringType) {
+        return true;
+      }
+    }
+    return false;
   }
 
   /** Rejects row ids and commit versions that no rule completes: they would silently be null. */

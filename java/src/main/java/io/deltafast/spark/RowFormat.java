@@ -95,7 +95,9 @@ public final class RowFormat
     boolean batches = format.supportBatch(session, schema);
     Map<String, String> readerOptions =
         SparkInternals.withOption(
-            options, FileFormat$.MODULE$.OPTION_RETURNING_BATCH(), String.valueOf(batches));
+            SparkInternals.withOption(options, ParquetFormat.WRITABLE_VECTORS, "true"),
+            FileFormat$.MODULE$.OPTION_RETURNING_BATCH(),
+            String.valueOf(batches));
     Function1<PartitionedFile, Iterator<InternalRow>> reader =
         format.buildReaderWithPartitionValues(
             session, data, partition, required, filters, readerOptions, configuration);
