@@ -90,6 +90,8 @@ def judge(goal: Goal, scenario: Scenario, results: Results) -> tuple[bool | None
     theirs = median(results, others[0], phase, goal.measure) if others else None
     if not theirs:
         return None, ""
+    if goal.added:
+        return mine - theirs <= goal.limit, f"{mine - theirs:+.2f} s"
     factor = mine / theirs
     words = f"{1 / factor:.1f}x faster" if goal.text.endswith(f"than {goal.of}") else f"{factor:.2f}x"
     return factor <= goal.limit, words

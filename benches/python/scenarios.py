@@ -60,6 +60,7 @@ class Goal:
         phase: The phase; the scenario's first if None.
         of: The other contender, if it is a factor.
         aim: A wish, not a promise.
+        added: The limit is the most that is added to the other contender's figure, not a factor of it.
     """
 
     text: str
@@ -68,6 +69,7 @@ class Goal:
     phase: str | None = None
     of: str | None = None
     aim: bool = False
+    added: bool = False
 
 
 @dataclass(frozen=True)
@@ -288,6 +290,12 @@ PARQUET = "Spark's own Parquet"
 _SPARK_NOTE = (
     "Each sample is a Spark 4.2 application with delta-spark 4.4.0's jar, both cores and 4 GB, the same for all "
     "contenders; CPU time and memory are the sums of Java and Python."
+)
+PLAIN = "Spark without Delta"
+_START_NOTE = (
+    "Each sample starts Python and a Spark 4.2 application with both cores and 4 GB, enables deltafast, or has "
+    "delta-spark 4.4.0's jar and settings, and ends with the answer of `SELECT 1`; CPU time and memory are the sums of "
+    "Java and Python."
 )
 _CLUSTER_NOTE = (
     "Each sample is a Spark 4.2 application with delta-spark 4.4.0's jar on a standalone cluster on this machine: two "
@@ -657,6 +665,20 @@ SCENARIOS = (
         {"batches": 1000, "files": 50},
         samples=1,
         note=_SPARK_NOTE,
+    ),
+    Scenario(
+        "spark-start",
+        "Spark: start of a session",
+        "feed",
+        "spark-start",
+        (*_SPARK_PEERS, Contender(PLAIN, PLAIN)),
+        {"start": ""},
+        (
+            Goal(f"at most 1 CPU s more than {PLAIN}", "cpu", 1, of=PLAIN, added=True),
+            Goal(f"at most 0.3 CPU s more than {PLAIN}", "cpu", 0.3, of=PLAIN, aim=True, added=True),
+        ),
+        samples=3,
+        note=_START_NOTE,
     ),
     Scenario(
         "spark-plan",

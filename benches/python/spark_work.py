@@ -10,6 +10,7 @@ import contextlib
 import itertools
 import shutil
 import statistics
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -317,6 +318,19 @@ def _batches(clock: Clock, job: Job) -> Facts:
     return {"sum": ", ".join(found)}
 
 
+def _start(clock: Clock, job: Job) -> Facts:
+    """Start a session, and ask it for a number."""
+    since = time.perf_counter(), time.process_time()
+    with sparks.running(has_delta=job["peer"] == "delta-spark") as spark:
+        if job["peer"] == "deltafast":
+            import deltafast.spark
+
+            deltafast.spark.enable(spark.session)
+        answer = spark.session.sql("SELECT 1").collect()[0][0]
+        clock.phases["start"] = spark.used(since)
+    return {"sum": answer}
+
+
 def _source(session: Any, peer: str, folder: str, **options: Any) -> Any:
     """A stream of a table."""
     name = "delta"
@@ -338,4 +352,5 @@ WORK: dict[str, Callable[[Any, Any], Any]] = {
     "spark-feed": _feed,
     "spark-stream": _stream,
     "spark-batches": _batches,
+    "spark-start": _start,
 }

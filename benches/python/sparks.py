@@ -13,10 +13,12 @@ if TYPE_CHECKING:
 
 PACKAGE = "io.delta:delta-spark_4.2_2.13:4.4.0"
 _SELF = Path("/proc/self")
-_CONFIGURATION = {
+_DELTA_CONFIGURATION = {
     "spark.jars.packages": PACKAGE,
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+}
+_CONFIGURATION = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.memory": "4g",
@@ -81,6 +83,18 @@ class Spark:
         wall = time.perf_counter() - wall
         return {"wall": wall, "cpu": self._cpu() - cpu, "peak_mb": self._peak_mb()}, answer
 
+    def used(self, since: tuple[float, float]) -> dict[str, float]:
+        """Say what was used since this process began to start Spark.
+
+        Args:
+            since: The wall time and this process's CPU time then.
+
+        Returns:
+            As `taken`.
+        """
+        wall, cpu = since
+        return {"wall": time.perf_counter() - wall, "cpu": self._cpu() - cpu, "peak_mb": self._peak_mb()}
+
     def _processes(self) -> list[Path]:
         """Return this process, the driver's Java, and the executors that it started."""
         parents: dict[int, list[Path]] = {}
@@ -118,11 +132,12 @@ def _status(process: Path) -> list[str]:
 
 
 @contextlib.contextmanager
-def running(workers: int = 0) -> Iterator[Spark]:
+def running(workers: int = 0, *, has_delta: bool = True) -> Iterator[Spark]:
     """Start Spark for as long as it is used.
 
     Args:
         workers: Workers of one core, each with an executor in a process of its own; 0 for all cores in one process.
+        has_delta: Whether it has delta-spark's jar and settings.
     """
     from pyspark.sql import SparkSession
 
@@ -130,7 +145,7 @@ def running(workers: int = 0) -> Iterator[Spark]:
     if workers:
         builder = builder.master(f"local-cluster[{workers},1,{_WORKER_MB}]")
         builder = builder.config("spark.executor.memory", f"{_WORKER_MB}m")
-    for key, value in _CONFIGURATION.items():
+    for key, value in ((_DELTA_CONFIGURATION if has_delta else {}) | _CONFIGURATION).items():
         builder = builder.config(key, value)
     session = builder.getOrCreate()
     try:
