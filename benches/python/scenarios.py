@@ -293,7 +293,7 @@ _SPARK_NOTE = (
 )
 PLAIN = "Spark without Delta"
 _START_NOTE = (
-    "Each sample starts Python and a Spark 4.2 application with both cores and 4 GB, enables deltafast, or has "
+    "Each sample imports PySpark, starts a Spark 4.2 application with both cores and 4 GB, enables deltafast, or has "
     "delta-spark 4.4.0's jar and settings, and ends with the answer of `SELECT 1`; CPU time and memory are the sums of "
     "Java and Python."
 )

@@ -78,22 +78,22 @@ class Spark:
         for process in self._processes():
             with contextlib.suppress(OSError):
                 (process / "clear_refs").write_text("5")
-        cpu, wall = self._cpu(), time.perf_counter()
+        cpu = self._cpu()
+        since = time.perf_counter(), cpu
         answer = work()
-        wall = time.perf_counter() - wall
-        return {"wall": wall, "cpu": self._cpu() - cpu, "peak_mb": self._peak_mb()}, answer
+        return self.used(since), answer
 
     def used(self, since: tuple[float, float]) -> dict[str, float]:
-        """Say what was used since this process began to start Spark.
+        """Say what Spark's processes and this one used since a time.
 
         Args:
-            since: The wall time and this process's CPU time then.
+            since: The wall time and the CPU time of these processes then; of this one only, if Spark had not started.
 
         Returns:
-            As `taken`.
+            Wall and CPU seconds, and the largest resident size in MiB.
         """
-        wall, cpu = since
-        return {"wall": time.perf_counter() - wall, "cpu": self._cpu() - cpu, "peak_mb": self._peak_mb()}
+        wall = time.perf_counter() - since[0]
+        return {"wall": wall, "cpu": self._cpu() - since[1], "peak_mb": self._peak_mb()}
 
     def _processes(self) -> list[Path]:
         """Return this process, the driver's Java, and the executors that it started."""
