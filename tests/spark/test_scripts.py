@@ -75,6 +75,12 @@ def run(environment: pathlib.Path, folder: pathlib.Path, command: list[object], 
     return done.stdout + done.stderr
 
 
+def check_done(printed: str) -> None:
+    """Check that a script came to its end, without delta-spark's jar, with which scripts run as well."""
+    assert re.search(r"^done", printed, re.MULTILINE)
+    assert "io.delta#" not in printed, "Spark has downloaded delta-spark's jar"
+
+
 @pytest.mark.parametrize(
     "script",
     [
@@ -85,7 +91,17 @@ def run(environment: pathlib.Path, folder: pathlib.Path, command: list[object], 
 )
 def test_a_script_runs_unchanged(environment, tmp_path, script):
     printed = run(environment, tmp_path / "empty", [environment / "python", script, tmp_path])
-    assert re.search(r"^done", printed, re.MULTILINE)
+    check_done(printed)
+
+
+@pytest.mark.proof
+def test_a_script_runs_where_python_reads_no_pth_files(environment, tmp_path):
+    """As in a folder of PYTHONPATH: `configure_spark_with_delta_pip` patches PySpark, which is imported already."""
+    packages = next(environment.parent.glob("lib/python3*/site-packages"))
+    folders = [str(packages), *(packages / "zz-others.pth").read_text().splitlines()]
+    command = [environment / "python", "-S", SCRIPTS / "quickstart.py", tmp_path]
+    printed = run(environment, tmp_path / "empty", command, PYTHONPATH=os.pathsep.join(folders))
+    check_done(printed)
 
 
 def test_spark_submit_runs_a_script_unchanged(environment, tmp_path):
@@ -93,7 +109,7 @@ def test_spark_submit_runs_a_script_unchanged(environment, tmp_path):
 
     submit = pathlib.Path(pyspark.__file__).parent / "bin" / "spark-submit"
     printed = run(environment, tmp_path / "empty", [submit, *CONFS, SCRIPTS / "submitted.py", tmp_path])
-    assert re.search(r"^done", printed, re.MULTILINE)
+    check_done(printed)
     assert "ClassNotFoundException" not in printed
 
 
@@ -109,7 +125,7 @@ def test_settings_are_outside_of_the_script(environment, tmp_path, way):
         settings = CONFS if way == "variable" else []
         arguments = ["--packages", "io.delta:delta-spark_2.13:4.0.0", *settings, "pyspark-shell"]
         printed = run(environment, tmp_path / "empty", command, PYSPARK_SUBMIT_ARGS=" ".join(arguments))
-    assert re.search(r"^done", printed, re.MULTILINE)
+    check_done(printed)
     assert "ClassNotFoundException" not in printed
 
 
@@ -230,6 +246,22 @@ def test_the_builder_keeps_what_is_not_deltas():
     }
     assert without_delta({"spark.sql.extensions": EXTENSION}) == {}
     assert without_delta({"spark.jars.packages": "io.delta:delta-spark_4.0_2.13:4.0.0"}) == {}
+
+
+@pytest.mark.parametrize(
+    ("version", "expected"),
+    [
+        ("4.4.0", "4.4.0"),
+        ("4.4.0.dev0", "4.4.0-SNAPSHOT"),
+        ("4.4.0rc1", "4.4.0-rc1"),
+        ("4.4.0rc12.dev3", "4.4.0-rc12-SNAPSHOT"),
+        ("4.4.0.post1", "4.4.0.post1"),
+    ],
+)
+def test_the_version_of_a_maven_artifact(version, expected):
+    from deltafast.spark._delta.builder import maven_version
+
+    assert maven_version(version) == expected
 
 
 def test_only_a_builder_is_configured():

@@ -209,15 +209,23 @@ def as_spark_error(error: BaseException, operation: str | None = None) -> BaseEx
     return raised
 
 
-def conflict_from_java(kind: str, text: str) -> BaseException:
+def conflict_from_java(text: str) -> BaseException | None:
     """Return the conflict that Java raises as a class of `io.delta.exceptions`.
 
     Args:
-        kind: The class's name.
-        text: Its message.
+        text: The exception as text, its class and message.
+
+    Returns:
+        None for other exceptions.
     """
-    condition = CONFLICT_CONDITIONS.get(kind)
-    raised: _SparkError = globals()[kind](text if condition is None else text.removeprefix(f"[{condition.name}] "))
+    kind, _, message = text.partition(": ")
+    package, _, name = kind.rpartition(".")
+    if package != JAVA or name not in CONFLICTS:
+        return None
+    condition = CONFLICT_CONDITIONS.get(name)
+    raised: _SparkError = globals()[name](
+        message if condition is None else message.removeprefix(f"[{condition.name}] ")
+    )
     raised.set_condition(condition)
     return raised
 

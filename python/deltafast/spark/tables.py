@@ -37,6 +37,7 @@ from deltafast.spark._sql.argument_checks import (
 from deltafast.spark._sql.catalog import become_delta, handle, place_of_name
 from deltafast.spark._sql.catalog_tables import of_catalog
 from deltafast.spark._sql.column_to_sql import as_condition, as_values, sides_of
+from deltafast.spark._sql.java_builder import JavaTableBuilder
 from deltafast.spark._sql.result_frames import answered, history_of, nothing
 from deltafast.spark._sql.session_tables import SparkTables
 from deltafast.spark.exceptions import UnsupportedTypeException, translated
@@ -720,6 +721,8 @@ class DeltaTableBuilder:
         self._partition: list[str] = []
         self._cluster: list[str] = []
         self._properties: dict[str, str] = {}
+        #: As in delta-spark, for programs that call its Java.
+        self._jbuilder = JavaTableBuilder(self)
 
     def tableName(self, identifier: str) -> DeltaTableBuilder:  # noqa: N802 - delta-spark's names
         """Set the table's name in the session's catalog, or ``delta.`path` ``."""

@@ -29,9 +29,13 @@ ENABLED = "spark.deltafast.enabled"
 
 
 def install() -> None:
-    """Patch PySpark's modules once they are imported."""
-    if not any(type(finder).__name__ == SparkFinder.__name__ for finder in sys.meta_path):
-        sys.meta_path.insert(0, SparkFinder())
+    """Patch PySpark's modules: now, or once they are imported. Does nothing if it was called before."""
+    if any(type(finder).__name__ == SparkFinder.__name__ for finder in sys.meta_path):
+        return
+    sys.meta_path.insert(0, SparkFinder())
+    for name, patch in _PATCHES.items():
+        if name in sys.modules:
+            patch(sys.modules[name])
 
 
 class SparkFinder:
@@ -83,7 +87,10 @@ class PatchingLoader:
 
 
 def _patch_context(module: Any) -> None:
-    """Patch the start of the driver: its settings name no class and no package of Delta's, but the mark."""
+    """Patch the start of the driver: its settings name no class and no package of Delta's, but the mark.
+
+    The setting that lists packages is restored once they were downloaded, for programs that read it.
+    """
     before = module.SparkContext._ensure_initialized.__func__  # no public method has the settings
 
     def _ensure_initialized(cls: Any, instance: Any = None, gateway: Any = None, conf: Any = None) -> None:
@@ -100,6 +107,8 @@ def _patch_context(module: Any) -> None:
             submitted = cls._jvm.SparkConf()
             _strip(conf, {entry._1(): entry._2() for entry in submitted.getAll()})
             _strip(conf, dict(conf.getAll()))
+        if conf is not None and packages:
+            conf.set(PACKAGES, packages)
 
     module.SparkContext._ensure_initialized = classmethod(_ensure_initialized)
 
@@ -188,14 +197,16 @@ def _patch_session(module: Any) -> None:
     def getOrCreate(self: Any) -> Any:  # noqa: N802 - PySpark's name
         options = self._options
         others = without_delta(options)
-        if others != options and module.__name__ == "pyspark.sql.session" and _runs_with_deltas_jar(options):
-            others |= {key: value for key, value in options.items() if key.startswith("spark.sql.")}
+        is_named = others != options
+        if is_named and module.__name__ == "pyspark.sql.session":
+            kept = (PACKAGES, "spark.sql.") if _runs_with_deltas_jar(options) else (PACKAGES,)
+            others |= {key: value for key, value in options.items() if key.startswith(kept)}
         self._options = others
         try:
             spark = get_or_create(self)
         finally:
             self._options = options
-        if others != options or _names_delta(spark):
+        if is_named or _names_delta(spark):
             _enable(spark)
         return spark
 

@@ -11,6 +11,7 @@ import importlib
 import re
 import sys
 import threading
+from functools import update_wrapper
 from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
@@ -33,7 +34,7 @@ from deltafast.spark._session.storage import place_of
 from deltafast.spark._sql.argument_checks import path_in
 from deltafast.spark._sql.catalog import READ_BY_CLIENT, place_of_name
 from deltafast.spark._streaming.source_sink import register
-from deltafast.spark.exceptions import CONFLICTS, JAVA, conflict_from_java, translated
+from deltafast.spark.exceptions import conflict_from_java, translated
 from deltafast.table import DeltaTable
 
 if TYPE_CHECKING:
@@ -64,8 +65,7 @@ class _Enabled:
     def put(self, kind: Any, name: str, make: Callable[[Any], Any]) -> None:
         """Replace a method of a class, or a function of a module, by the result of a function that gets PySpark's."""
         before = getattr(kind, name)
-        after = make(before)
-        after.__name__, after.__doc__, after.__wrapped__ = name, before.__doc__, before
+        after = update_wrapper(make(before), before)
         self._methods.append((kind, name, before))
         setattr(kind, name, after)
 
@@ -351,11 +351,8 @@ def _converting(before: Any, provider: Provider) -> Any:
     """Patch the conversion of Java's exceptions: those of deltafast become classes of `deltafast.spark.exceptions`."""
 
     def convert_exception(error: Any) -> Any:
-        kind, _, text = str(error.toString()).partition(": ")
-        package, _, name = kind.rpartition(".")
-        if package == JAVA and name in CONFLICTS:
-            return conflict_from_java(name, text)
-        found = provider.failure(text)
+        text = str(error.toString())
+        found = conflict_from_java(text) or provider.failure(text.partition(": ")[2])
         return before(error) if found is None else found
 
     return convert_exception

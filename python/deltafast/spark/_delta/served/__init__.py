@@ -3,7 +3,7 @@
 from . import exceptions  # pyright: ignore[reportUnusedImport] - programs use `delta.exceptions`
 from .pip_utils import configure_spark_with_delta_pip
 from .tables import DeltaTable
-from .version import __version__ as __version__
+from .version import __version__
 
-__all__ = ["DeltaTable", "configure_spark_with_delta_pip"]
+__all__ = ["DeltaTable", "__version__", "configure_spark_with_delta_pip"]
 __served_by__ = "deltafast"
