@@ -5,6 +5,7 @@ Nothing but the environment says that deltafast is there: each script runs in a 
 
 from __future__ import annotations
 
+import importlib.metadata
 import os
 import pathlib
 import re
@@ -13,6 +14,8 @@ import subprocess
 import sys
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 import deltafast
 
@@ -35,8 +38,18 @@ CONFS = [
 
 @pytest.fixture(scope="session")
 def environment(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
-    """Give the bin folder of an environment with the distribution, and with this one's packages behind it."""
-    folder = tmp_path_factory.mktemp("environment")
+    """Give the bin folder of an environment with the distribution and what it requires, and nothing else."""
+    return created(tmp_path_factory.mktemp("environment"))
+
+
+@pytest.fixture(scope="session")
+def connect_environment(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+    """Give the bin folder of one that also has what PySpark requires for Spark Connect."""
+    return created(tmp_path_factory.mktemp("environment"), "pyspark[connect]")
+
+
+def created(folder: pathlib.Path, *others: str) -> pathlib.Path:
+    """Create an environment with the distribution, with other requirements, and with what they require."""
     pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
     build = [*pip, "wheel", "--no-deps", "--no-build-isolation", "-w", folder, ROOT / "compat" / "delta-spark"]
     subprocess.run(build, check=True, timeout=100)
@@ -46,11 +59,36 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     packages = pathlib.Path(subprocess.check_output([python, "-c", code], text=True).strip())
     (wheel,) = folder.glob("delta_spark-*.whl")
     subprocess.run([*pip, "install", "--no-deps", "--target", packages, wheel], check=True, timeout=100)
-    # PySpark and deltafast, as `pip install deltafast[spark]` would install them.
-    behind = [str(pathlib.Path(deltafast.__file__).parents[1])]
-    behind += [path for path in sys.path if path.endswith("site-packages")]
-    (packages / "zz-others.pth").write_text("\n".join(dict.fromkeys(behind)) + "\n")
+    (installed,) = importlib.metadata.distributions(name="delta-spark", path=[str(packages)])
+    for name in required([*(installed.requires or []), *others]) - {"deltafast"}:
+        link_files(importlib.metadata.distribution(name), packages)
+    (packages / "zz-deltafast.pth").write_text(f"{pathlib.Path(deltafast.__file__).parents[1]}\n")
     return python.parent
+
+
+def required(requirements: list[str]) -> set[str]:
+    """Return the names of the distributions that satisfy requirements, and those that these require."""
+    found: set[str] = set()
+    seen: set[tuple[str, str]] = set()
+    waiting = [(Requirement(text), "") for text in requirements]
+    while waiting:
+        requirement, extra = waiting.pop()
+        if requirement.marker is not None and not requirement.marker.evaluate({"extra": extra}):
+            continue
+        name = canonicalize_name(requirement.name)
+        found.add(name)
+        for wanted in {"", *requirement.extras} - {extra for known, extra in seen if known == name}:
+            seen.add((name, wanted))
+            of_it = importlib.metadata.distribution(name).requires or []
+            waiting += [(Requirement(text), wanted) for text in of_it]
+    return found
+
+
+def link_files(distribution: importlib.metadata.Distribution, packages: pathlib.Path) -> None:
+    """Link what a distribution has at the top of a folder of packages."""
+    for name in {file.parts[0] for file in distribution.files or [] if file.parts[0] not in ("..", "__pycache__")}:
+        if not (packages / name).exists():
+            (packages / name).symlink_to(distribution.locate_file(name))
 
 
 def run(environment: pathlib.Path, folder: pathlib.Path, command: list[object], **variables: str) -> str:
@@ -98,7 +136,7 @@ def test_a_script_runs_unchanged(environment, tmp_path, script):
 def test_a_script_runs_where_python_reads_no_pth_files(environment, tmp_path):
     """As in a folder of PYTHONPATH: `configure_spark_with_delta_pip` patches PySpark, which is imported already."""
     packages = next(environment.parent.glob("lib/python3*/site-packages"))
-    folders = [str(packages), *(packages / "zz-others.pth").read_text().splitlines()]
+    folders = [str(packages), *(packages / "zz-deltafast.pth").read_text().splitlines()]
     command = [environment / "python", "-S", SCRIPTS / "quickstart.py", tmp_path]
     printed = run(environment, tmp_path / "empty", command, PYTHONPATH=os.pathsep.join(folders))
     check_done(printed)
@@ -145,7 +183,7 @@ print("done", spark.sql("DESCRIBE HISTORY numbers").first().engineInfo)
 
 @pytest.mark.proof
 @pytest.mark.parametrize("settings", ["of the script", "of the command", "of the server"])
-def test_a_session_with_deltas_own_jar_stays_delta_sparks(environment, tmp_path, settings):
+def test_a_session_with_deltas_own_jar_stays_delta_sparks(connect_environment, tmp_path, settings):
     import pyspark
 
     from oracle.reference import PACKAGE
@@ -166,10 +204,10 @@ def test_a_session_with_deltas_own_jar_stays_delta_sparks(environment, tmp_path,
     script.write_text(text)
     submit = pathlib.Path(pyspark.__file__).parent / "bin" / "spark-submit"
     if settings == "of the server":
-        command = [environment / "python", script]
-        printed = run(environment, tmp_path / "empty", command, SPARK_CONF_DIR=str(tmp_path))
+        command = [connect_environment / "python", script]
+        printed = run(connect_environment, tmp_path / "empty", command, SPARK_CONF_DIR=str(tmp_path))
     else:
-        printed = run(environment, tmp_path / "empty", [submit, "--packages", PACKAGE, *confs, script])
+        printed = run(connect_environment, tmp_path / "empty", [submit, "--packages", PACKAGE, *confs, script])
     assert re.search(r"^done Apache-Spark/.* Delta-Lake/", printed, re.MULTILINE)
     assert re.search(r"the session stays delta-spark's: Delta's own jar is (in|on) this", printed)
 
@@ -204,8 +242,10 @@ def test_packages_of_delta_are_not_resolved():
         pytest.param("from delta.connect import DeltaTable", marks=pytest.mark.proof),
     ],
 )
-def test_the_modules_exist_before_any_session(environment, tmp_path, statement):
-    run(environment, tmp_path / "empty", [environment / "python", "-c", statement])
+def test_the_modules_exist_before_any_session(request, tmp_path, statement):
+    needed = "connect_environment" if "delta.connect" in statement else "environment"
+    programs = request.getfixturevalue(needed)
+    run(programs, tmp_path / "empty", [programs / "python", "-c", statement])
 
 
 def test_the_distribution_is_delta_spark(environment, tmp_path):

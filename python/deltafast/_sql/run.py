@@ -2,36 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING
 
 from deltafast._expr.literals import time_zone as checked_zone
 from deltafast._sql import tree
-from deltafast._sql.queries import EmbeddedTables, run_query
+from deltafast._sql.queries import EmbeddedTables
 from deltafast._sql.query_result import QueryResult
 from deltafast._sql.reading import read_statement
-from deltafast._sql.run_changes import run_delete, run_insert, run_merge, run_update
-from deltafast._sql.run_maintenance import (
-    run_describe,
-    run_generate,
-    run_optimize,
-    run_reorg,
-    run_restore,
-    run_show,
-    run_vacuum,
-)
-from deltafast._sql.run_tables import run_alter, run_clone, run_convert, run_create
+from deltafast._sql.run_statement import run_statement
 from deltafast.exceptions import InvalidArgumentError
 from deltafast.progress import Progress, counted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     import pyarrow as pa
 
-    from deltafast._sql.tables import Tables
     from deltafast.transaction import CommitProperties
 
-__all__ = ["query", "run", "sql"]
+__all__ = ["query", "sql"]
 
 
 def sql(
@@ -92,7 +81,7 @@ def sql(
             known = EmbeddedTables(
                 tables, storage_options, commit_properties, time_zone, external_access=external_access
             )
-            return QueryResult(run(statement, known))
+            return QueryResult(run_statement(statement, known))
     except RecursionError:
         message = "the statement nests too deep; split it, or write long lists with IN"
         raise InvalidArgumentError(message) from None
@@ -108,33 +97,4 @@ def query(text: str, zone: str) -> pa.RecordBatchReader:
     if not isinstance(statement, tree.Select):
         message = f"a source given as a string must be a query, not {text.split(maxsplit=1)[0].upper()}"
         raise InvalidArgumentError(message)
-    return run(statement, EmbeddedTables({}, None, None, zone))
-
-
-def run(statement: tree.Statement, tables: Tables) -> pa.RecordBatchReader:
-    """Run a parsed statement."""
-    return _RUN[type(statement)](statement, tables)
-
-
-def _select(select: tree.Select, tables: Tables) -> pa.RecordBatchReader:
-    return run_query(select.query, tables)
-
-
-_RUN: Final[dict[type, Callable[[Any, Tables], pa.RecordBatchReader]]] = {
-    tree.Select: _select,
-    tree.Insert: run_insert,
-    tree.Delete: run_delete,
-    tree.Update: run_update,
-    tree.Merge: run_merge,
-    tree.CreateTable: run_create,
-    tree.Clone: run_clone,
-    tree.Alter: run_alter,
-    tree.Optimize: run_optimize,
-    tree.Reorg: run_reorg,
-    tree.Vacuum: run_vacuum,
-    tree.Restore: run_restore,
-    tree.Describe: run_describe,
-    tree.Show: run_show,
-    tree.Convert: run_convert,
-    tree.Generate: run_generate,
-}
+    return run_statement(statement, EmbeddedTables({}, None, None, zone))

@@ -9,7 +9,6 @@ from deltafast._ops.delete_update import literal
 from deltafast._ops.merge import MergeClause
 from deltafast._sql.answers import counts
 from deltafast._sql.expressions import plain, qualified
-from deltafast._sql.queries import run_query
 from deltafast._sql.rows import constants, default_of, inserted_rows
 from deltafast._sql.tree import Default, Query, TableName, Values
 from deltafast.exceptions import InvalidArgumentError
@@ -170,7 +169,7 @@ def run_merge(merge: Merge, tables: Tables) -> pa.RecordBatchReader:
         message = "the source of a MERGE is a table or a query"
         raise InvalidArgumentError(message)
     if isinstance(merge.source, Query):
-        source: Any = run_query(merge.source, tables)
+        source: Any = tables.rows(merge.source)
         if merge.source_columns:
             source = source.read_all().rename_columns(list(merge.source_columns)).to_reader()
     else:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from deltafast.exceptions import DeltaError, InvalidArgumentError, warn
 from deltafast.spark._scan.physical_columns import array_of, field_of, spark_schema
-from deltafast.spark._scan.snapshot import BASE_ROW_ID, COMMIT_VERSION, VECTOR
+from deltafast.spark._scan.snapshot import BASE_ROW_ID, COMMIT_VERSION, VECTOR, total
 from deltafast.spark._session.file_options import file_options
 from deltafast.spark._session.java_calls import (
     FAILED,
@@ -100,7 +100,7 @@ class _ListingPlanner(FilePlanner):
         """Return the number of rows of all files; -1 if unknown."""
         with contextlib.suppress(Exception):
             rows: Any = self._version.chosen(self._listing, "").column("rows")
-            return -1 if rows.null_count else int(rows.to_numpy().sum())
+            return -1 if rows.null_count else total(rows)
         return -1
 
     def failure(self) -> str:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from deltafast.spark._session.storage import Place
     from deltafast.table import DeltaTable
 
-__all__ = ["BASE_ROW_ID", "COMMIT_VERSION", "VECTOR", "Listing", "Version", "change_data_range"]
+__all__ = ["BASE_ROW_ID", "COMMIT_VERSION", "VECTOR", "Listing", "Version", "change_data_range", "total"]
 
 #: Columns with one value for all rows of a file, in addition to the partition columns.
 VECTOR = "__deltafast_vector"
@@ -188,8 +188,7 @@ class Version:
         if lazy and self.snapshot.num_files() >= MANY:
             return listing._replace(size=self.snapshot.size_in_bytes())
         files = self._files(listing, predicate, paths)
-        size: Any = cast("Any", files.column("size")).to_numpy().sum()
-        return listing._replace(files=files, size=int(size))
+        return listing._replace(files=files, size=total(files.column("size")))
 
     def chosen(self, listing: Listing, filters: str) -> pa.Table:
         """Return the files that can match filters (see `verdict`), for a listing without files."""
@@ -400,11 +399,24 @@ def _not_in(snapshot: _core.Snapshot, paths: Any, only: set[str] | None) -> Any:
     return compute.invert(compute.is_in(paths, there.column("uri").combine_chunks()))
 
 
+def total(numbers: Any) -> int:
+    """Return the sum of integers, which are not null."""
+    import pyarrow.compute as pc
+
+    compute: Any = pc
+    return compute.sum(numbers, min_count=0).as_py()
+
+
+_AS_DIGITS = bytes.maketrans(b"\0\1", b"01")
+
+
 def _digits(mask: Any) -> str:
+    """Return a character for each value of booleans that are not null, `1` for true."""
     import pyarrow as pa
 
-    digits = mask.cast(pa.uint8()).to_numpy(zero_copy_only=False) + ord("0")
-    return digits.astype("uint8").tobytes().decode("ascii")
+    numbers: Any = cast("Any", mask.combine_chunks() if isinstance(mask, pa.ChunkedArray) else mask).cast(pa.uint8())
+    data = numbers.buffers()[1].to_pybytes()[numbers.offset : numbers.offset + len(numbers)]
+    return data.translate(_AS_DIGITS).decode("ascii")
 
 
 #: Paths without a scheme, an escape or a step upwards.

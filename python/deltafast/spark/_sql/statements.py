@@ -15,7 +15,6 @@ from deltafast._sql.reader import Reader
 from deltafast._sql.reading import read_statement
 from deltafast._sql.result_columns import CHANGED_ROWS, MERGED, NO_COLUMNS, columns_of
 from deltafast._sql.rows import constants, names_of
-from deltafast._sql.run import run
 from deltafast._sql.run_changes import (
     equal,
     merge_sql,
@@ -26,6 +25,7 @@ from deltafast._sql.run_changes import (
     values_of,
     written,
 )
+from deltafast._sql.run_statement import run_statement
 from deltafast.exceptions import InvalidArgumentError
 from deltafast.spark._scan.physical_columns import check_names, mapping_mode
 from deltafast.spark._session.session import Session
@@ -408,15 +408,15 @@ def _run_statement(statement: tree.Statement, tables: SparkTables) -> Any:  # no
             return _clone(statement, tables)
         case tree.Alter(target=target, change=tree.AddColumns(fields)):
             _check_new(tables.table(target), [json.loads(field.to_json()) for _, field, _ in fields])
-            return answered(session, run(statement, tables))
+            return answered(session, run_statement(statement, tables))
         case tree.Describe(target=target, what="history", limit=limit):
             return history_of(session, place_of(session, tables.place(target)), tables.table(target), limit)
         case tree.Convert(place=path):
             place = place_of(session, path)
             known = replace(tables, storage_options=place.options or None)
-            return answered(session, run(replace(statement, place=place.uri), known))
+            return answered(session, run_statement(replace(statement, place=place.uri), known))
         case _:
-            return answered(session, run(statement, tables))
+            return answered(session, run_statement(statement, tables))
 
 
 def _check_new(table: DeltaTable, fields: list[dict[str, Any]]) -> None:
@@ -497,7 +497,7 @@ def _clone(statement: tree.Clone, tables: SparkTables) -> Any:
         return json.loads(tables.table(statement.source).schema().to_json())["fields"]
 
     with new_entry(session, name, place_of(session, path), columns if is_managed else None):
-        return answered(session, run(replace(statement, target=_at(path), location=None), tables))
+        return answered(session, run_statement(replace(statement, target=_at(path), location=None), tables))
 
 
 def _create(statement: tree.CreateTable, tables: SparkTables) -> Any:
