@@ -68,7 +68,6 @@ def created(folder: pathlib.Path, *others: str) -> pathlib.Path:
 
 def required(requirements: list[str]) -> set[str]:
     """Return the names of the distributions that satisfy requirements, and those that these require."""
-    found: set[str] = set()
     seen: set[tuple[str, str]] = set()
     waiting = [(Requirement(text), "") for text in requirements]
     while waiting:
@@ -76,12 +75,11 @@ def required(requirements: list[str]) -> set[str]:
         if requirement.marker is not None and not requirement.marker.evaluate({"extra": extra}):
             continue
         name = canonicalize_name(requirement.name)
-        found.add(name)
-        for wanted in {"", *requirement.extras} - {extra for known, extra in seen if known == name}:
-            seen.add((name, wanted))
-            of_it = importlib.metadata.distribution(name).requires or []
-            waiting += [(Requirement(text), wanted) for text in of_it]
-    return found
+        for wanted in {("", name), *((extra, name) for extra in requirement.extras)} - seen:
+            seen.add(wanted)
+            own = importlib.metadata.distribution(name).requires or []
+            waiting += [(Requirement(text), wanted[0]) for text in own]
+    return {name for _, name in seen}
 
 
 def link_files(distribution: importlib.metadata.Distribution, packages: pathlib.Path) -> None:

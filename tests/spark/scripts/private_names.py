@@ -18,16 +18,17 @@ assert captured.convert_exception.__module__ == "delta.exceptions.captured"
 
 jvm = spark.sparkContext._jvm
 errors = jvm.org.apache.spark.sql.delta.DeltaErrors
-for kind, error, condition in (
-    (AnalysisException, errors.invalidColumnName("a b"), "DELTA_INVALID_CHARACTERS_IN_COLUMN_NAME"),
-    (IllegalArgumentException, errors.throwDeltaIllegalArgumentException(), "DELTA_UNRECOGNIZED_INVARIANT"),
+invalid_name, invalid_argument = errors.invalidColumnName("a b"), errors.throwDeltaIllegalArgumentException()
+for kind, error, condition, state in (
+    (AnalysisException, invalid_name, "DELTA_INVALID_CHARACTERS_IN_COLUMN_NAME", "42K05"),
+    (IllegalArgumentException, invalid_argument, "DELTA_UNRECOGNIZED_INVARIANT", "56038"),
 ):
     try:
         jvm.scala.util.Failure(error).get()
         raise SystemExit("no error")
     except kind as found:
         assert found.getCondition() == condition, found.getCondition()
-        assert found.getSqlState() in ("42K05", "56038"), found.getSqlState()
+        assert found.getSqlState() == state, found.getSqlState()
 try:
     jvm.scala.util.Failure(jvm.io.delta.exceptions.MetadataChangedException("it changed")).get()
     raise SystemExit("no error")

@@ -411,10 +411,10 @@ _AS_DIGITS = bytes.maketrans(b"\0\1", b"01")
 
 
 def _digits(mask: Any) -> str:
-    """Return a character for each value of booleans that are not null, `1` for true."""
+    """Return a character for each value of an array of booleans that are not null, `1` for true."""
     import pyarrow as pa
 
-    numbers: Any = cast("Any", mask.combine_chunks() if isinstance(mask, pa.ChunkedArray) else mask).cast(pa.uint8())
+    numbers = mask.cast(pa.uint8())
     data = numbers.buffers()[1].to_pybytes()[numbers.offset : numbers.offset + len(numbers)]
     return data.translate(_AS_DIGITS).decode("ascii")
 

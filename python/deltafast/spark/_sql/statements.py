@@ -383,10 +383,10 @@ def _run(statement: tree.Statement, tables: SparkTables) -> Any:
         case _:
             operation = "command"
     with during(operation):
-        return _run_statement(statement, tables)
+        return _run_in_session(statement, tables)
 
 
-def _run_statement(statement: tree.Statement, tables: SparkTables) -> Any:  # noqa: PLR0911 - one line per statement
+def _run_in_session(statement: tree.Statement, tables: SparkTables) -> Any:  # noqa: PLR0911 - one line per statement
     session = tables.session
     match statement:
         case tree.Delete(target=target):
