@@ -54,6 +54,7 @@ def maven_version(version: str) -> str:
     """Return the version of Delta's Maven artifacts for a version of the Python package.
 
     Examples:
+        >>> from deltafast.spark._delta.builder import maven_version
         >>> maven_version("4.4.0rc1.dev0")
         '4.4.0-rc1-SNAPSHOT'
     """
