@@ -179,6 +179,8 @@ class TableHandle:
         self.store: object | None = options["store"]
         #: Zone of timestamps without one, in partition values and predicates.
         self.time_zone: str = options["time_zone"]
+        #: Spark's ANSI mode of expressions, which a session of Spark can switch off.
+        self.ansi = True
         started = perf_counter()
         self.snapshot = self._open(version, timestamp_ms)
         given = self._place.storage_options
@@ -342,8 +344,8 @@ class TableHandle:
         if isinstance(predicate, str):
             predicate = spark_text(predicate, {field.name for field in self.schema().fields})
         if change_data:
-            return bind_predicate(predicate, with_change_columns(text), zone=self.time_zone)
-        tree = bind_predicate(predicate, text, zone=self.time_zone)
+            return bind_predicate(predicate, with_change_columns(text), zone=self.time_zone, ansi=self.ansi)
+        tree = bind_predicate(predicate, text, zone=self.time_zone, ansi=self.ansi)
         if "delta.generationExpression" not in text:
             return tree
         from deltafast._expr.generated import add_generated_partition_filters

@@ -262,7 +262,8 @@ def run_write(
         )
         if write is None:
             return {}
-        done = write.run(bind_constraints(write.constraints, write.schema, predicate, zone=zone))
+        ansi = table is None or table.ansi
+        done = write.run(bind_constraints(write.constraints, write.schema, predicate, zone=zone, ansi=ansi))
     if target is not None:
         target.finish()
     if table is not None:

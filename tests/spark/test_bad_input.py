@@ -155,8 +155,11 @@ def test_filters_mean_what_the_session_says(reference, spark, tmp_path, way, ans
         found = {
             text: said(lambda t=text: deltafast.spark.read(spark, path, read_mode=way).where(t)) for text in filters
         }
+        given = {
+            text: said(lambda t=text: deltafast.spark.read(spark, path, read_mode=way, filters=t)) for text in filters
+        }
         wanted = {text: said(lambda t=text: reference._load(path).where(t)) for text in filters}
-    assert found == wanted
+    assert found == given == wanted
     assert any("[" in str(value)[:1] and isinstance(value, str) for value in wanted.values()) == (ansi == "true")
 
 

@@ -28,7 +28,7 @@ __all__ = ["bind_constraints", "bind_keys", "bind_rows", "bind_updates", "bound_
 
 
 def bind_constraints(
-    constraints: TableConstraints, schema_string: str, predicate: object = None, *, zone: str = "UTC"
+    constraints: TableConstraints, schema_string: str, predicate: object = None, *, zone: str = "UTC", ansi: bool = True
 ) -> TableConstraints:
     """Bind all expressions that the core requests.
 
@@ -37,6 +37,7 @@ def bind_constraints(
         schema_string: The schema of the table after the operation.
         predicate: The rows that a write replaces: any predicate of `bind_predicate`.
         zone: Time zone of timestamps without one.
+        ansi: Spark's ANSI mode.
 
     Returns:
         The constraints with a tree at each expression, and with the predicate.
@@ -53,7 +54,7 @@ def bind_constraints(
     for check in bound["checks"]:
         what = f"the constraint `{check['name']}`"
         sql = spark_text(check["sql"], columns)
-        check["tree"] = _named(what, lambda sql=sql: bind_predicate(sql, schema, zone=zone))
+        check["tree"] = _named(what, lambda sql=sql: bind_predicate(sql, schema, zone=zone, ansi=ansi))
     for kind in ("generated", "defaults"):
         for value in bound[kind]:
             what = f"the {'generated column' if kind == 'generated' else 'default of'} `{value['name']}`"
@@ -61,9 +62,9 @@ def bind_constraints(
             known = schema if kind == "generated" else types.Struct(())
             column = _column(schema, value["name"])
             sql = spark_text(value["sql"], columns if kind == "generated" else ())
-            value["tree"] = _named(what, lambda sql=sql, k=known, c=column: _value(sql, k, c, zone))
+            value["tree"] = _named(what, lambda sql=sql, k=known, c=column: _value(sql, k, c, zone, ansi=ansi))
     if predicate is not None:
-        bound["predicate"] = _rows(predicate, schema, zone)
+        bound["predicate"] = _rows(predicate, schema, zone, ansi=ansi)
     return bound
 
 
@@ -77,13 +78,13 @@ def expressions(
     return {"checks": list(checks), "generated": [], "defaults": list(defaults), "predicate": predicate, "lengths": []}
 
 
-def bind_rows(predicate: object, schema_string: str, *, zone: str = "UTC") -> NamedExpression:
+def bind_rows(predicate: object, schema_string: str, *, zone: str = "UTC", ansi: bool = True) -> NamedExpression:
     """Bind the predicate of the rows that an operation changes."""
-    return _rows(predicate, read_schema(schema_string), zone)
+    return _rows(predicate, read_schema(schema_string), zone, ansi=ansi)
 
 
 def bind_updates(
-    updates: Mapping[str, str], schema_string: str, *, zone: str = "UTC", mode: str = "ansi"
+    updates: Mapping[str, str], schema_string: str, *, zone: str = "UTC", ansi: bool = True, mode: str = "ansi"
 ) -> list[ValuePlan]:
     """Bind the new values of columns and fields.
 
@@ -91,7 +92,8 @@ def bind_updates(
         updates: Spark SQL by column name, in any case, in quotes or without; fields of structs with dots.
         schema_string: The table's schema.
         zone: Time zone of timestamps without one.
-        mode: Mode of casts to the types of columns: `ansi` (an error) or `try` (null).
+        ansi: Spark's ANSI mode, in which the expressions are evaluated.
+        mode: Mode of casts to the types of columns, whatever `ansi` is: `ansi` (an error) or `try` (null).
 
     Raises:
         InvalidArgumentError: A column does not exist, is assigned twice, or its value does not fit.
@@ -108,7 +110,10 @@ def bind_updates(
             raise InvalidArgumentError(message)
         text = spark_text(sql, columns)
         try:
-            tree = _named(f"the new value of `{name}`", lambda sql=text, c=column: _value(sql, schema, c, zone, mode))
+            tree = _named(
+                f"the new value of `{name}`",
+                lambda sql=text, c=column: _value(sql, schema, c, zone, ansi=ansi, mode=mode),
+            )
         except InvalidArgumentError as error:
             error.args = (f"{error}{quotes_hint(sql, column)}",)
             raise
@@ -164,10 +169,10 @@ def _key(node: syntax.Syntax) -> ReplaceKey:
     raise UnsupportedExpressionError(message)
 
 
-def _rows(predicate: object, schema: types.Struct, zone: str) -> NamedExpression:
+def _rows(predicate: object, schema: types.Struct, zone: str, *, ansi: bool) -> NamedExpression:
     if isinstance(predicate, str):
         predicate = spark_text(predicate, {field.name for field in schema.fields})
-    tree = bind_predicate(predicate, schema, zone=zone)
+    tree = bind_predicate(predicate, schema, zone=zone, ansi=ansi)
     sql = predicate if isinstance(predicate, str) else to_spark_sql(tree)
     return {"name": "predicate", "sql": sql, "tree": tree}
 
@@ -218,10 +223,14 @@ def _column(schema: types.Struct, name: str) -> types.DataType:
     return next(field.type for field in schema.fields if field.name == name)
 
 
-def _value(sql: str, schema: types.Struct, column: types.DataType, zone: str, mode: str = "ansi") -> BoundTree:
+def _value(
+    sql: str, schema: types.Struct, column: types.DataType, zone: str, *, ansi: bool, mode: str = "ansi"
+) -> BoundTree:
     """Return a value of exactly the column's type."""
     try:
-        return bound_value(Binder(schema, sql, zone=zone), parse(sql, zone=zone), sql, column, mode).to_tree()
+        return bound_value(
+            Binder(schema, sql, zone=zone, ansi=ansi), parse(sql, zone=zone), sql, column, mode
+        ).to_tree()
     except RecursionError:
         msg = "the expression nests too deep"
         raise InvalidArgumentError(msg) from None
@@ -248,4 +257,4 @@ def bound_value(binder: Binder, node: syntax.Syntax, sql: str, column: types.Dat
             msg = f"{sql!r} is of type {types.sql_name(found.type)}, the column of type {types.sql_name(column)}"
             raise InvalidArgumentError(msg)
         found = simplify(Cast(found, column, mode), zone)
-    return Bound(found, ansi=True, zone=zone)
+    return Bound(found, ansi=binder.ansi, zone=zone)

@@ -58,7 +58,8 @@ class Sides:
         target_alias: Alias of the target in expressions; `target` if None.
         source_alias: Alias of the source in expressions; `source` if None.
         zone: Time zone of timestamps without one.
-        mode: Mode of casts to the types of columns: `ansi` (an error) or `try` (null).
+        ansi: Spark's ANSI mode, in which the expressions are evaluated.
+        mode: Mode of casts to the types of columns, whatever `ansi` is: `ansi` (an error) or `try` (null).
     """
 
     def __init__(
@@ -69,6 +70,7 @@ class Sides:
         source_alias: str | None,
         *,
         zone: str,
+        ansi: bool,
         mode: str,
     ) -> None:
         self.schemas = {TARGET: target, SOURCE: source}
@@ -77,6 +79,7 @@ class Sides:
             message = f"the target and the source are both called {self.aliases[TARGET]!r}; give them different aliases"
             raise InvalidArgumentError(message)
         self.zone = zone
+        self.ansi = ansi
         self.mode = mode
         self._columns = {field.name for schema in self.schemas.values() for field in schema.fields}
 
@@ -133,7 +136,7 @@ class Sides:
         return self._tree(joined("and", nodes)) if nodes else None
 
     def _tree(self, node: Node) -> BoundTree:
-        return Bound(node, ansi=True, zone=self.zone).to_tree()
+        return Bound(node, ansi=self.ansi, zone=self.zone).to_tree()
 
     def clause_condition(self, sql: str, sides: Sequence[str]) -> NamedExpression:
         """Return a clause's condition for the core."""
@@ -229,7 +232,7 @@ class _Binder(Binder):
 
     def __init__(self, sides: Sides, allowed: tuple[str, ...], text: str) -> None:
         schema = Struct(tuple(Field(side, sides.schemas[side]) for side in BOTH))
-        super().__init__(schema, text, zone=sides.zone)
+        super().__init__(schema, text, zone=sides.zone, ansi=sides.ansi)
         self._sides = sides
         self._allowed = allowed
 

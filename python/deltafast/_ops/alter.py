@@ -361,8 +361,9 @@ class TableAlterer:
             from deltafast._expr.constraints import bind_constraints, expressions
 
             constraints = expressions(defaults=[{"name": column, "sql": default}])
-            if any(field.name == column for field in self.table.schema().fields):
-                bind_constraints(constraints, self.table.schema().to_json(), zone=self.table.time_zone)
+            table, schema = self.table, self.table.schema()
+            if any(field.name == column for field in schema.fields):
+                bind_constraints(constraints, schema.to_json(), zone=table.time_zone, ansi=table.ansi)
         change = {"column": column, "metadata": dict(metadata)}
         self._do("set_column_metadata", commit_properties, post_commithook_properties, **change)
 
@@ -401,9 +402,10 @@ class TableAlterer:
         columns = {field.name for field in self.table.schema().fields}
         given = sql_strings("constraints", constraints)
         checks: list[NamedExpression] = [{"name": name, "sql": spark_text(sql, columns)} for name, sql in given.items()]
-        bound = bind_constraints(expressions(checks=checks), schema, zone=self.table.time_zone)["checks"]
+        table = self.table
+        bound = bind_constraints(expressions(checks=checks), schema, zone=table.time_zone, ansi=table.ansi)
         with counted(progress):
-            self._do("add_constraints", commit_properties, post_commithook_properties, constraints=bound)
+            self._do("add_constraints", commit_properties, post_commithook_properties, constraints=bound["checks"])
 
     @also_by_position(*HOOKS_FIRST)
     def drop_constraint(
@@ -692,7 +694,7 @@ def alter_table(
 
     snapshot = table.snapshot
     text = table.schema().to_json()
-    bound = bind_constraints(_core.table_constraints(snapshot), text, zone=table.time_zone)
+    bound = bind_constraints(_core.table_constraints(snapshot), text, zone=table.time_zone, ansi=table.ansi)
     given = cast("TableChange", {"kind": kind, **change})
     done = _core.alter(snapshot, given, bound, commit_options(commit, hooks))
     table.move(done.snapshot)

@@ -34,8 +34,8 @@ def delete(
     max_conflict_retries: int,
 ) -> dict[str, Any]:
     """See `DeltaTable.delete`."""
-    schema, zone = table.schema().to_json(), table.time_zone
-    rows = None if predicate is None else bind_rows(predicate, schema, zone=zone)
+    schema, zone, ansi = table.schema().to_json(), table.time_zone, table.ansi
+    rows = None if predicate is None else bind_rows(predicate, schema, zone=zone, ansi=ansi)
     options = _options(table, writer_properties, commit, hooks, max_conflict_retries)
     done = _core.delete(table.snapshot, options, rows)
     table.move(done.snapshot)
@@ -69,10 +69,10 @@ def update(
     if not updates:
         message = "there is nothing to update: no column is given a value"
         raise InvalidArgumentError(message)
-    schema, zone = table.schema().to_json(), table.time_zone
-    rows = None if predicate is None else bind_rows(predicate, schema, zone=zone)
-    assignments = bind_updates(sql_strings("updates", updates), schema, zone=zone, mode=mode)
-    constraints = bind_constraints(_core.table_constraints(table.snapshot), schema, zone=zone)
+    schema, zone, ansi = table.schema().to_json(), table.time_zone, table.ansi
+    rows = None if predicate is None else bind_rows(predicate, schema, zone=zone, ansi=ansi)
+    assignments = bind_updates(sql_strings("updates", updates), schema, zone=zone, ansi=ansi, mode=mode)
+    constraints = bind_constraints(_core.table_constraints(table.snapshot), schema, zone=zone, ansi=ansi)
     options = _options(table, writer_properties, commit, hooks, max_conflict_retries)
     done = _core.update(table.snapshot, options, assignments, constraints, rows)
     table.move(done.snapshot)

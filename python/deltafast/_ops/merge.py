@@ -282,7 +282,7 @@ class TableMerger:
         table = self._table
         snapshot = table.snapshot
         merge = _core.TableMerge(snapshot, as_stream(self._source))
-        plan = self.bind(table, merge, table.time_zone).plan
+        plan = self.bind(table, merge, table.time_zone, ansi=table.ansi).plan
         with counted(self._progress):
             merge.read_source(plan)
             while True:
@@ -304,16 +304,17 @@ class TableMerger:
             message = "a MERGE needs at least one WHEN clause; add one before `execute()`"
             raise InvalidArgumentError(message)
 
-    def bind(self, table: TableHandle, merge: _core.TableMerge, zone: str) -> BoundMerge:
+    def bind(self, table: TableHandle, merge: _core.TableMerge, zone: str, *, ansi: bool) -> BoundMerge:
         """Determine the table's schema after the MERGE, and bind the expressions.
 
         Args:
             table: The table.
             merge: The merge, not bound yet.
             zone: Time zone of timestamps without one.
+            ansi: Spark's ANSI mode.
         """
         before, source = read_schema(table.schema().to_json()), read_schema(merge.source_schema)
-        sides = Sides(before, source, *self._aliases, zone=zone, mode=self._mode)
+        sides = Sides(before, source, *self._aliases, zone=zone, ansi=ansi, mode=self._mode)
         condition = sides.condition(self._predicate)
         evolving, lacking = self._evolution(sides)
         target = merge.plan(evolving, lacking, self._options)
@@ -330,7 +331,7 @@ class TableMerger:
             "matched": clauses["matched"],
             "not_matched": clauses["not_matched"],
             "by_source": clauses["by_source"],
-            "constraints": bind_constraints(constraints, schema, zone=zone),
+            "constraints": bind_constraints(constraints, schema, zone=zone, ansi=ansi),
         }
         return BoundMerge(plan, schema, constraints)
 

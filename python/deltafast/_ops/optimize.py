@@ -382,7 +382,7 @@ class TableOptimizer:
         """Return the bound predicate of the chosen partitions; None for all."""
         if partition_filters is None or (isinstance(partition_filters, list) and not partition_filters):
             return None
-        rows = bind_rows(partition_filters, self.table.schema().to_json(), zone=zone)
+        rows = bind_rows(partition_filters, self.table.schema().to_json(), zone=zone, ansi=self.table.ansi)
         shown = listed(partition_filters, zone) if isinstance(partition_filters, str) else None
         return rows if shown is None else {**rows, "sql": shown}
 

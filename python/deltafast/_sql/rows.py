@@ -71,7 +71,7 @@ def constants(insert: Insert, table: DeltaTable, zone: str) -> dict[str, Any]:
             raise InvalidArgumentError(message)
         if value is not None:
             kind = next(field.type for field in schema.fields if field.name == name)
-            out[name] = cell(value.text, kind, zone)
+            out[name] = cell(value.text, kind, zone, ansi=handle_of(table).ansi)
     return out
 
 
@@ -149,7 +149,7 @@ def _literal_rows(
             raise InvalidArgumentError(message)
         strings = [value.text if isinstance(value, Expression) else default_of(fields[name]) for value in given]
         try:
-            columns[name] = column(strings, kinds[name], arrow.field(name).type, zone)
+            columns[name] = column(strings, kinds[name], arrow.field(name).type, zone, ansi=handle_of(table).ansi)
         except InvalidArgumentError as error:
             error.args = (f"a value of `{name}`: {error}",)
             raise

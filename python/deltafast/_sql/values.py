@@ -41,18 +41,18 @@ def timestamp_value(value: Expression, zone: str) -> datetime:
     return cast("datetime", found)
 
 
-def cell(text: str, kind: DataType, zone: str) -> Any:
+def cell(text: str, kind: DataType, zone: str, *, ansi: bool = True) -> Any:
     """Return one value of a type as a Python value."""
-    return _cell(parse(text, zone=zone), text, kind, zone)
+    return _cell(parse(text, zone=zone), text, kind, Binder(_NOTHING, text, zone=zone, ansi=ansi))
 
 
-def column(strings: Sequence[str | None], kind: DataType, arrow: pa.DataType, zone: str) -> Any:
+def column(strings: Sequence[str | None], kind: DataType, arrow: pa.DataType, zone: str, *, ansi: bool) -> Any:
     """Return values of a type as an Arrow array, None for null."""
-    return pa.array([None if text is None else cell(text, kind, zone) for text in strings], arrow)
+    return pa.array([None if text is None else cell(text, kind, zone, ansi=ansi) for text in strings], arrow)
 
 
-def _cell(node: Syntax, text: str, kind: DataType, zone: str) -> Any:
-    bound = bound_value(Binder(_NOTHING, text, zone=zone), node, text, kind)
+def _cell(node: Syntax, text: str, kind: DataType, binder: Binder) -> Any:
+    bound = bound_value(binder, node, text, kind)
     if isinstance(bound.expr, Lit):
         try:
             return _python(bound.expr)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from deltafast._expr.errors import UnsupportedExpressionError
+from deltafast._handle import handle_of
 from deltafast._ops.alter import TableFeatures
 from deltafast._ops.merge import MergeClause
 from deltafast._sql import tree
@@ -467,8 +468,13 @@ class DeltaTable:
     # --- helpers ---------------------------------------------------------------------------------
 
     def _newest(self) -> Handle:
-        """Return the handle, updated to the newest version."""
-        self._handle.update_incremental()
+        """Return the handle at the newest version, with the time zone and the ANSI mode that the session has now."""
+        opened = handle_of(self._handle)
+        if opened.time_zone == self._session.zone:
+            self._handle.update_incremental()
+            opened.ansi = self._session.is_ansi
+        else:
+            self._handle = handle(self._session, self._place)
         return self._handle
 
     def _tables(self) -> SparkTables:

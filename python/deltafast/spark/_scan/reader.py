@@ -128,6 +128,7 @@ def read(
             time_zone=session.zone,
             allow_external_paths=allow_external_paths,
         )
+        handle_of(table).ansi = session.is_ansi
         is_past = version is not None or timestamp is not None
         if timestamp is not None:
             check_timestamp(table, timestamp)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["ANSI", "Session", "frame_alias", "quiet", "spill", "spilled", "timestamp_in_zone"]
 
 _OLDEST = (4, 0)
-#: The core's expressions are ANSI SQL, whatever the session is set to.
+#: Settings for deltafast's own expressions, whatever the session is set to.
 ANSI = {"spark.sql.ansi.enabled": "true"}
 
 
@@ -75,7 +75,7 @@ class Session:
     @property
     def is_ansi(self) -> bool:
         """Whether expressions follow ANSI SQL."""
-        return self.conf("spark.sql.ansi.enabled", "true") == "true"
+        return str(self.conf("spark.sql.ansi.enabled", "true")).lower() == "true"
 
     @property
     def pads_chars(self) -> bool:

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary, WeakSet
 
+from deltafast._handle import handle_of
 from deltafast.exceptions import InvalidArgumentError
 from deltafast.spark._scan.physical_columns import field_of, plain_type, spark_schema
 from deltafast.spark._session.commit_settings import user_metadata
@@ -73,7 +74,9 @@ def handle(session: Session, place: Place) -> DeltaTable:
     Raises:
         TableNotFoundError: There is no table.
     """
-    return DeltaTable(place.uri, storage_options=place.options or None, time_zone=session.zone)
+    table = DeltaTable(place.uri, storage_options=place.options or None, time_zone=session.zone)
+    handle_of(table).ansi = session.is_ansi
+    return table
 
 
 def commit_of(session: Session) -> CommitProperties | None:

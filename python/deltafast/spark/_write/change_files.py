@@ -13,7 +13,6 @@ from deltafast import _core
 from deltafast._expr.render import to_spark_sql
 from deltafast.spark._scan.physical_columns import plain_type
 from deltafast.spark._scan.row_positions import Rows
-from deltafast.spark._session.session import ANSI
 from deltafast.spark._session.storage import core_access
 from deltafast.spark._write.physical_schema import cast_or_filled, physical
 from deltafast.spark._write.staging_folder import write_folder
@@ -60,12 +59,11 @@ def write_change_data(
     """
     from pyspark.sql import functions
 
-    with session.set(ANSI):
-        changed, partition = physical(_ended(session, place, version, replaced, columns), columns, functions, (KIND,))
-        if new is not None and _has_files(place, new[0]):
-            written = session.spark.read.schema(new[1]).parquet(f"{place.hadoop}/{new[0]}")
-            changed = changed.unionByName(written.withColumn(KIND, functions.lit("insert")))
-        write_folder(session, changed, partition, place, folder, options)
+    changed, partition = physical(_ended(session, place, version, replaced, columns), columns, functions, (KIND,))
+    if new is not None and _has_files(place, new[0]):
+        written = session.spark.read.schema(new[1]).parquet(f"{place.hadoop}/{new[0]}")
+        changed = changed.unionByName(written.withColumn(KIND, functions.lit("insert")))
+    write_folder(session, changed, partition, place, folder, options)
 
 
 def _ended(session: Session, place: Place, version: int, replaced: BoundTree, columns: Columns) -> Any:

@@ -400,7 +400,11 @@ def _by_executors(
         "mapped": mapped != "none",
         "identities": target["identities"],
     }
-    replaced = None if replace_where is None else bind_rows(replace_where, plan.schema, zone=session.zone)
+    replaced = (
+        None
+        if replace_where is None
+        else bind_rows(replace_where, plan.schema, zone=session.zone, ansi=session.is_ansi)
+    )
     constraints = expressions(predicate=replaced)
     # The core refuses a predicate that is not bound.
     writes_change_data = plan.plan_replacement(constraints)

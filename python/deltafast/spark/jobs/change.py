@@ -17,7 +17,7 @@ from deltafast._util.options import commit_options
 from deltafast.exceptions import InvalidArgumentError
 from deltafast.spark._scan.physical_columns import quoted
 from deltafast.spark._scan.row_positions import Rows
-from deltafast.spark._session.session import ANSI, Session
+from deltafast.spark._session.session import Session
 from deltafast.spark._write.change_files import KIND
 from deltafast.spark.jobs.folders import Folders
 from deltafast.spark.jobs.row_bitmaps import marks
@@ -62,7 +62,7 @@ def delete(
         CommitUnknownError: The outcome of the commit cannot be determined.
     """
     job = _Job(spark, table, "delete", condition, commit_options(commit_properties, post_commithook_properties))
-    with job.session.set(ANSI), job.folders as folders:
+    with job.folders as folders:
         listing, found = job.find_rows()
         if listing is not None and not job.requirements["uses_deletion_vectors"] and found["has_partial_files"]:
             if job.requirements["writes_change_data"]:
@@ -106,7 +106,7 @@ def update(
         raise InvalidArgumentError(message)
     job = _Job(spark, table, "update", condition, commit_options(commit_properties, post_commithook_properties))
     new = _NewValues(job, updates)
-    with job.session.set(ANSI), job.folders as folders:
+    with job.folders as folders:
         listing, _ = job.find_rows()
         if listing is not None and len(listing.files):
             if job.requirements["writes_change_data"]:
@@ -128,7 +128,8 @@ class _Job:
     ) -> None:
         self.session, self.table = Session(spark), table
         self.schema = table.schema().to_json()
-        predicate = None if condition is None else bind_rows(condition, self.schema, zone=self.session.zone)
+        zone, ansi = self.session.zone, self.session.is_ansi
+        predicate = None if condition is None else bind_rows(condition, self.schema, zone=zone, ansi=ansi)
         # The core refuses a predicate that is not bound.
         self._tree = None if predicate is None else predicate.get("tree")
         #: The condition as Spark SQL.
@@ -181,8 +182,9 @@ class _NewValues:
 
     def __init__(self, job: _Job, updates: Mapping[str, str]) -> None:
         columns = job.rows.columns
-        self._columns, self._row_tracking_columns = columns, job.rows.row_tracking_columns
-        values = bind_updates(updates, job.schema, zone=job.session.zone)
+        self._session, self._columns = job.session, columns
+        self._row_tracking_columns = job.rows.row_tracking_columns
+        values = bind_updates(updates, job.schema, zone=job.session.zone, ansi=job.session.is_ansi)
         self._given = {value["path"][0] for value in values}
         for field in columns.fields:
             if field["name"] in self._given and "delta.identity.start" in field.get("metadata", {}):
@@ -196,7 +198,7 @@ class _NewValues:
         from pyspark.sql import functions
 
         frame = frame.withColumn(CHANGED, functions.expr("true" if sql is None else f"coalesce({sql}, false)"))
-        rows = self._changed(frame, assigned(self._columns, self._values))
+        rows = self._changed(frame, assigned(self._session, self._columns, self._values))
         constraints = self._constraints
         follows = {name: constraints.computed(name) for name in constraints.generated if name not in self._given}
         if follows:

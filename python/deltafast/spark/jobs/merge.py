@@ -16,7 +16,7 @@ from deltafast._ops.merge import merge_metrics
 from deltafast.exceptions import InvalidArgumentError
 from deltafast.spark._scan.physical_columns import Columns, plain_type, quoted, spark_type
 from deltafast.spark._scan.row_positions import FILE, ROW, Rows
-from deltafast.spark._session.session import ANSI, Session, quiet
+from deltafast.spark._session.session import Session, quiet
 from deltafast.spark._write.change_files import KIND
 from deltafast.spark._write.identity_columns import value_of
 from deltafast.spark._write.physical_schema import cast_column
@@ -81,13 +81,12 @@ def merge(spark: Any, table: DeltaTable, source: Any, plan: TableMerger) -> dict
     """
     plan.check()
     session = Session(spark)
-    with session.set(ANSI):
-        kept: list[Any] = []
-        try:
-            return _Merge(session, table, source, plan, kept).run()
-        finally:
-            for frame in kept:
-                frame.unpersist()
+    kept: list[Any] = []
+    try:
+        return _Merge(session, table, source, plan, kept).run()
+    finally:
+        for frame in kept:
+            frame.unpersist()
 
 
 class _Merge:
@@ -100,7 +99,7 @@ class _Merge:
         check_source(frame)
         with quiet():
             self._core = _core.TableMerge(handle_of(table).snapshot, frame.limit(0).toArrow())
-        bound = merger.bind(handle_of(table), self._core, session.zone)
+        bound = merger.bind(handle_of(table), self._core, session.zone, ansi=session.is_ansi)
         self._plan = plan = bound.plan
         self._matched = clauses_of(plan["matched"], MATCHED, None)
         self._by_source = clauses_of(plan["by_source"], BY_SOURCE, TARGET)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from deltafast._expr import types
 from deltafast._expr.render import to_spark_sql
 from deltafast._expr.tree import Bound, Call, Cast, Col, In, Node
-from deltafast.spark._scan.physical_columns import plain_type, quoted
+from deltafast.spark._scan.physical_columns import quoted
+from deltafast.spark.jobs.values import type_of, uncast
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -84,13 +84,10 @@ def clauses_of(plans: list[ClausePlan], first: int, side: str | None) -> list[Cl
         given = plan.get("condition")
         # The core refuses a condition that is not bound.
         condition = None if given is None else given.get("tree")
-        values = [(value["path"], flat(value["tree"], side), _type(value["tree"])) for value in plan.get("values", ())]
+        nodes = [(value["path"], uncast(value["tree"])) for value in plan.get("values", ())]
+        values = [(path, to_spark_sql(_flat(node, side)), type_of(node)) for path, node in nodes]
         out.append(Clause(number, plan["action"], None if condition is None else flat(condition, side), values))
     return out
-
-
-def _type(tree: BoundTree) -> Any:
-    return plain_type(types.to_json(Bound.from_tree(tree).expr.type))
 
 
 def condition_of(plan: MergePlan) -> str:

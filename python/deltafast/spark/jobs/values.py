@@ -4,27 +4,48 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from deltafast._expr import types
 from deltafast._expr.lexer import spark_text
 from deltafast._expr.render import to_spark_sql
+from deltafast._expr.tree import Bound, Cast
 from deltafast.spark._scan.physical_columns import plain_type, quoted, spark_type
-from deltafast.spark._write.physical_schema import checked, not_null, required
+from deltafast.spark._write.physical_schema import cast_column, checked, not_null, required
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from deltafast._core_types import TableConstraints, ValuePlan
+    from deltafast._core_types import BoundTree, TableConstraints, ValuePlan
+    from deltafast._expr.tree import Node
     from deltafast.spark._scan.physical_columns import Columns
+    from deltafast.spark._session.session import Session
 
-__all__ = ["CHANGED", "Constraints", "assigned", "with_field"]
+__all__ = ["CHANGED", "Constraints", "assigned", "type_of", "uncast", "with_field"]
 
 #: Whether a row gets new values.
 CHANGED = "__deltafast_changed"
 
 
-def assigned(columns: Columns, values: Sequence[ValuePlan]) -> dict[str, Any]:
+def uncast(tree: BoundTree) -> Node:
+    """Return a new value without the cast to its column's type, if the session has no ANSI mode.
+
+    The cast of an assignment is checked in both modes. Spark's CAST checks values in ANSI mode only; without it,
+    `cast_column` does.
+    """
+    bound = Bound.from_tree(tree)
+    node = bound.expr
+    return node.arg if not bound.ansi and isinstance(node, Cast) and node.mode == "ansi" else node
+
+
+def type_of(node: Node) -> Any:
+    """Return the type of a value, as in the JSON of a schema."""
+    return plain_type(types.to_json(node.type))
+
+
+def assigned(session: Session, columns: Columns, values: Sequence[ValuePlan]) -> dict[str, Any]:
     """Return the columns that change, by name, as Spark expressions over the original row.
 
     Args:
+        session: The session.
         columns: The table's columns.
         values: The assignments; each has exactly the type of its column or field.
     """
@@ -34,7 +55,9 @@ def assigned(columns: Columns, values: Sequence[ValuePlan]) -> dict[str, Any]:
     for value in values:
         name, *rest = value["path"]
         of = next(field["type"] for field in columns.fields if field["name"] == name)
-        new = functions.expr(to_spark_sql(value["tree"]))
+        node, wanted = uncast(value["tree"]), type_of(Bound.from_tree(value["tree"]).expr)
+        new = functions.expr(to_spark_sql(node))
+        new = cast_column(session, new, type_of(node), wanted, ".".join(value["path"]), functions)
         if rest:
             now = out.get(name, functions.col(quoted(name)))
             out[name] = with_field(now, of, rest, new)
