@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from deltafast._core_types import BoundTree
+    from deltafast._expr.binding import SessionFunctions
     from deltafast._expr.syntax import Syntax
 
 __all__ = [
@@ -43,6 +44,7 @@ def bind_predicate(
     zone: str = "UTC",
     ansi: bool = True,
     now: int | None = None,
+    functions: SessionFunctions | None = None,
 ) -> BoundTree:
     """Bind a filter to a table.
 
@@ -53,6 +55,7 @@ def bind_predicate(
         zone: The session's time zone, for timestamps without a zone and for dates.
         ansi: Spark's ANSI mode: overflow, division by zero and bad casts raise instead of giving null.
         now: Microseconds since the epoch for `current_timestamp()`; the clock by default.
+        functions: Functions of a Spark session that the predicate may use besides the core's.
 
     Returns:
         The bound tree, for the core.
@@ -64,7 +67,7 @@ def bind_predicate(
     struct = read_schema(schema)
     literals.time_zone(zone)
     text = predicate if isinstance(predicate, str) else ""
-    binder = Binder(struct, text, zone=zone, ansi=ansi, now=now)
+    binder = Binder(struct, text, zone=zone, ansi=ansi, now=now, functions=functions)
     try:
         node = binder.predicate(_syntax(predicate, binder))
         return Bound(simplify(node, zone), ansi, zone).to_tree()

@@ -15,7 +15,7 @@ import time
 from typing import TYPE_CHECKING, Final, NoReturn
 
 from deltafast._expr import coercion, literals, types
-from deltafast._expr.errors import invalid, unsupported
+from deltafast._expr.errors import UnsupportedExpressionError, invalid, unsupported
 from deltafast._expr.functions import CAST_FUNCTIONS, FUNCTIONS, Function
 from deltafast._expr.parser import MAX_DEPTH
 from deltafast._expr.rules import RULES
@@ -37,7 +37,7 @@ from deltafast._expr.syntax import (
     Test,
     Unary,
 )
-from deltafast._expr.tree import Call, Cast, Col, Lit, Node, call, joined
+from deltafast._expr.tree import Call, Cast, Col, Lit, Node, SessionCall, call, joined
 from deltafast._expr.types import (
     BINARY,
     BOOLEAN,
@@ -68,6 +68,8 @@ from deltafast.exceptions import InvalidArgumentError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from deltafast._expr.binding import SessionFunctions
+
 __all__ = ["Binder"]
 
 _COMPARISONS: Final = frozenset(("=", "<=>", "<", "<=", ">", ">=", "!="))
@@ -83,13 +85,21 @@ class Binder:
     """Binds one expression; it has the schema, the settings and the SQL string for messages."""
 
     def __init__(
-        self, schema: Struct, text: str, *, zone: str = "UTC", ansi: bool = True, now: int | None = None
+        self,
+        schema: Struct,
+        text: str,
+        *,
+        zone: str = "UTC",
+        ansi: bool = True,
+        now: int | None = None,
+        functions: SessionFunctions | None = None,
     ) -> None:
         self.schema = schema
         self.text = text
         self.zone = zone
         self.ansi = ansi
         self.mode = "ansi" if ansi else "legacy"
+        self.functions = functions
         self._now = now
         self._depth = 0
         self._chars: dict[tuple[str, ...], int] = {}
@@ -300,11 +310,14 @@ class Binder:
             return node if is_numeric(source) else self.coerce(node, "double", name, pos)
         self.mismatch(f"{name}()", [source], pos)
 
-    def emit(self, f: str, args: Sequence[Node], kind: DataType, pos: int | None = None) -> Call:
+    def emit(self, f: str, args: Sequence[Node], kind: DataType, pos: int | None = None) -> Node:
         """Return a call; strings with a collation other than byte order are refused if the function reads them."""
         if f not in _COLLATED_OK:
             self._refuse_collations(args, pos)
-        return Call(f, tuple(args), kind)
+        made = Call(f, tuple(args), kind)
+        if self.functions is None or self.functions.core_has(made):
+            return made
+        return SessionCall(f, made.args, kind)
 
     def _refuse_collations(self, nodes: Sequence[Node], pos: int | None) -> None:
         for node in nodes:
@@ -623,6 +636,8 @@ class Binder:
         if cast_to is not None and len(node.args) == 1:
             return self._explicit_cast(self.bind(node.args[0]), cast_to, safe=False, pos=node.pos)
         spec = FUNCTIONS.get(name)
+        if spec is None and self.functions is not None:
+            return self._session_call(self.functions, name, [self.bind(a) for a in node.args], node.pos)
         if spec is None:
             from difflib import get_close_matches  # only for the message
 
@@ -630,6 +645,23 @@ class Binder:
             hint = f"did you mean {near[0]}()?" if near else "docs/sql.md lists those that are"
             self.refuse(f"the function {name}() is not supported", node.pos, hint)
         args = [self.bind(a) for a in node.args]
+        try:
+            return self._call(spec, node, args)
+        except UnsupportedExpressionError:
+            if self.functions is None:
+                raise
+            return self._session_call(self.functions, name, args, node.pos)
+
+    def _session_call(
+        self, functions: SessionFunctions, name: str, args: Sequence[Node], pos: int | None
+    ) -> SessionCall:
+        """Return a call that only Spark evaluates."""
+        self._refuse_collations(args, pos)
+        return SessionCall(name, tuple(args), functions.result_type(name, args))
+
+    def _call(self, spec: Function, node: Func, args: list[Node]) -> Node:
+        """Return a call of a function of the core."""
+        name = node.name
         if spec.rule == "struct":
             if not args:
                 self.refuse("a struct without fields is not supported", node.pos, "give it one, or write NULL")

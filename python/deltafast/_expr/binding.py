@@ -10,7 +10,24 @@ if TYPE_CHECKING:
     from deltafast._expr.tree import Call, Node
     from deltafast._expr.types import DataType
 
-__all__ = ["Binding"]
+__all__ = ["Binding", "SessionFunctions"]
+
+
+class SessionFunctions(Protocol):
+    """The functions of a Spark session."""
+
+    def core_has(self, call: Call) -> bool:
+        """Return whether the core evaluates a call of one of its functions: it refuses some patterns."""
+        ...
+
+    def result_type(self, name: str, args: Sequence[Node]) -> DataType:
+        """Return the type of a call's result.
+
+        Raises:
+            InvalidArgumentError: The session has no such function, or the function does not take these arguments.
+            UnsupportedExpressionError: The type is not one of a Delta table.
+        """
+        ...
 
 
 class Binding(Protocol):
@@ -26,7 +43,7 @@ class Binding(Protocol):
 
     # --- nodes
 
-    def emit(self, f: str, args: Sequence[Node], kind: DataType, pos: int | None = None) -> Call:
+    def emit(self, f: str, args: Sequence[Node], kind: DataType, pos: int | None = None) -> Node:
         """A call of a function of the core."""
         ...
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from deltafast._core_types import BoundTree, NamedExpression, ReplaceKey, TableConstraints, ValuePlan
+    from deltafast._expr.binding import SessionFunctions
 
 __all__ = ["bind_constraints", "bind_keys", "bind_rows", "bind_updates", "bound_value", "expressions", "quotes_hint"]
 
@@ -78,13 +79,26 @@ def expressions(
     return {"checks": list(checks), "generated": [], "defaults": list(defaults), "predicate": predicate, "lengths": []}
 
 
-def bind_rows(predicate: object, schema_string: str, *, zone: str = "UTC", ansi: bool = True) -> NamedExpression:
-    """Bind the predicate of the rows that an operation changes."""
-    return _rows(predicate, read_schema(schema_string), zone, ansi=ansi)
+def bind_rows(
+    predicate: object,
+    schema_string: str,
+    *,
+    zone: str = "UTC",
+    ansi: bool = True,
+    functions: SessionFunctions | None = None,
+) -> NamedExpression:
+    """Bind the predicate of the rows that an operation changes; `functions` as for `bind_updates`."""
+    return _rows(predicate, read_schema(schema_string), zone, ansi=ansi, functions=functions)
 
 
 def bind_updates(
-    updates: Mapping[str, str], schema_string: str, *, zone: str = "UTC", ansi: bool = True, mode: str = "ansi"
+    updates: Mapping[str, str],
+    schema_string: str,
+    *,
+    zone: str = "UTC",
+    ansi: bool = True,
+    mode: str = "ansi",
+    functions: SessionFunctions | None = None,
 ) -> list[ValuePlan]:
     """Bind the new values of columns and fields.
 
@@ -94,6 +108,7 @@ def bind_updates(
         zone: Time zone of timestamps without one.
         ansi: Spark's ANSI mode, in which the expressions are evaluated.
         mode: Mode of casts to the types of columns, whatever `ansi` is: `ansi` (an error) or `try` (null).
+        functions: Functions of a Spark session that expressions may use besides the core's.
 
     Raises:
         InvalidArgumentError: A column does not exist, is assigned twice, or its value does not fit.
@@ -112,7 +127,7 @@ def bind_updates(
         try:
             tree = _named(
                 f"the new value of `{name}`",
-                lambda sql=text, c=column: _value(sql, schema, c, zone, ansi=ansi, mode=mode),
+                lambda sql=text, c=column: _value(sql, schema, c, zone, ansi=ansi, mode=mode, functions=functions),
             )
         except InvalidArgumentError as error:
             error.args = (f"{error}{quotes_hint(sql, column)}",)
@@ -169,10 +184,17 @@ def _key(node: syntax.Syntax) -> ReplaceKey:
     raise UnsupportedExpressionError(message)
 
 
-def _rows(predicate: object, schema: types.Struct, zone: str, *, ansi: bool) -> NamedExpression:
+def _rows(
+    predicate: object,
+    schema: types.Struct,
+    zone: str,
+    *,
+    ansi: bool,
+    functions: SessionFunctions | None = None,
+) -> NamedExpression:
     if isinstance(predicate, str):
         predicate = spark_text(predicate, {field.name for field in schema.fields})
-    tree = bind_predicate(predicate, schema, zone=zone, ansi=ansi)
+    tree = bind_predicate(predicate, schema, zone=zone, ansi=ansi, functions=functions)
     sql = predicate if isinstance(predicate, str) else to_spark_sql(tree)
     return {"name": "predicate", "sql": sql, "tree": tree}
 
@@ -224,13 +246,19 @@ def _column(schema: types.Struct, name: str) -> types.DataType:
 
 
 def _value(
-    sql: str, schema: types.Struct, column: types.DataType, zone: str, *, ansi: bool, mode: str = "ansi"
+    sql: str,
+    schema: types.Struct,
+    column: types.DataType,
+    zone: str,
+    *,
+    ansi: bool,
+    mode: str = "ansi",
+    functions: SessionFunctions | None = None,
 ) -> BoundTree:
     """Return a value of exactly the column's type."""
+    binder = Binder(schema, sql, zone=zone, ansi=ansi, functions=functions)
     try:
-        return bound_value(
-            Binder(schema, sql, zone=zone, ansi=ansi), parse(sql, zone=zone), sql, column, mode
-        ).to_tree()
+        return bound_value(binder, parse(sql, zone=zone), sql, column, mode).to_tree()
     except RecursionError:
         msg = "the expression nests too deep"
         raise InvalidArgumentError(msg) from None

@@ -17,7 +17,7 @@ from deltafast._expr import literals, read_schema, types
 from deltafast._expr.binder import Binder
 from deltafast._expr.parser import parse
 from deltafast._expr.simplify import simplify
-from deltafast._expr.tree import Bound, Call, Cast, Col, In, Lit, Node, call, joined
+from deltafast._expr.tree import Bound, Call, Cast, Col, In, Lit, Node, SessionCall, call, joined
 from deltafast._expr.types import DATE, INTEGER, STRING, TIMESTAMP, TIMESTAMP_NTZ
 from deltafast.exceptions import InvalidArgumentError
 
@@ -106,7 +106,7 @@ def _columns(node: Node) -> Iterator[Col]:
     match node:
         case Col():
             yield node
-        case Call(args=args):
+        case Call(args=args) | SessionCall(args=args):
             for arg in args:
                 yield from _columns(arg)
         case Cast(arg=arg) | In(arg=arg):

@@ -15,9 +15,10 @@ from deltafast._expr.constraints import quotes_hint
 from deltafast._expr.errors import UnsupportedExpressionError
 from deltafast._expr.lexer import spark_text
 from deltafast._expr.parser import parse
+from deltafast._expr.session_calls import uses_session
 from deltafast._expr.simplify import simplify
 from deltafast._expr.syntax import Name
-from deltafast._expr.tree import Bound, Call, Cast, Col, In, Lit, Node, joined, walk
+from deltafast._expr.tree import Bound, Call, Cast, Col, In, Lit, Node, SessionCall, joined, walk
 from deltafast._expr.types import BOOLEAN, VOID, Array, DataType, Field, Map, Struct
 from deltafast.exceptions import InvalidArgumentError
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from deltafast._core_types import BoundTree, EqualityPlan, NamedExpression, ValuePlan
+    from deltafast._expr.binding import SessionFunctions
 
 __all__ = ["BOTH", "SOURCE", "TARGET", "Sides", "Value"]
 
@@ -60,6 +62,7 @@ class Sides:
         zone: Time zone of timestamps without one.
         ansi: Spark's ANSI mode, in which the expressions are evaluated.
         mode: Mode of casts to the types of columns, whatever `ansi` is: `ansi` (an error) or `try` (null).
+        functions: Functions of a Spark session that expressions may use besides the core's.
     """
 
     def __init__(
@@ -72,6 +75,7 @@ class Sides:
         zone: str,
         ansi: bool,
         mode: str,
+        functions: SessionFunctions | None = None,
     ) -> None:
         self.schemas = {TARGET: target, SOURCE: source}
         self.aliases = {TARGET: _bare(target_alias or TARGET), SOURCE: _bare(source_alias or SOURCE)}
@@ -81,6 +85,7 @@ class Sides:
         self.zone = zone
         self.ansi = ansi
         self.mode = mode
+        self.functions = functions
         self._columns = {field.name for schema in self.schemas.values() for field in schema.fields}
 
     # --- conditions
@@ -127,7 +132,7 @@ class Sides:
             return None
         left, right = node.args
         found = {next(iter(sides)): side for side in (left, right) if len(sides := _sides(side)) == 1}
-        if found.keys() != {TARGET, SOURCE} or isinstance(left.type, (Struct, Array, Map)):
+        if found.keys() != {TARGET, SOURCE} or isinstance(left.type, (Struct, Array, Map)) or uses_session(node):
             return None
         tree = {side: self._tree(_stripped(value)) for side, value in found.items()}
         return {"target": tree[TARGET], "source": tree[SOURCE], "null_safe": node.f == "<=>"}
@@ -232,7 +237,7 @@ class _Binder(Binder):
 
     def __init__(self, sides: Sides, allowed: tuple[str, ...], text: str) -> None:
         schema = Struct(tuple(Field(side, sides.schemas[side]) for side in BOTH))
-        super().__init__(schema, text, zone=sides.zone, ansi=sides.ansi)
+        super().__init__(schema, text, zone=sides.zone, ansi=sides.ansi, functions=sides.functions)
         self._sides = sides
         self._allowed = allowed
 
@@ -353,6 +358,8 @@ def _stripped(node: Node) -> Node:
             return Col(path[1:], kind)
         case Call(f, args, kind):
             return Call(f, tuple(_stripped(arg) for arg in args), kind)
+        case SessionCall(f, args, kind):
+            return SessionCall(f, tuple(_stripped(arg) for arg in args), kind)
         case Cast(arg, kind, mode):
             return Cast(_stripped(arg), kind, mode)
         case In(arg, values):

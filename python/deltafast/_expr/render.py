@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from deltafast._expr import literals, types
 from deltafast._expr.errors import UnsupportedExpressionError
-from deltafast._expr.tree import Bound, Call, Cast, Col, In, Lit, Node, Value
+from deltafast._expr.tree import Bound, Call, Cast, Col, In, Lit, Node, SessionCall, Value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -70,7 +70,7 @@ def _spark(node: Node) -> str:
             return f"{'TRY_CAST' if mode == 'try' else 'CAST'}({_spark(arg)} AS {types.sql_name(t)})"
         case In(arg=arg, values=values):
             return f"({_spark(arg)} IN ({', '.join(_spark_literal(v, arg.type) for v in values)}))"
-        case Call(f=f, args=args):
+        case Call(f=f, args=args) | SessionCall(f=f, args=args):
             return _spark_call(f, args)
 
 

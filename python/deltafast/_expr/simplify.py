@@ -15,7 +15,7 @@ import math
 from typing import Final
 
 from deltafast._expr import literals, types
-from deltafast._expr.tree import Call, Cast, In, Lit, Node, Value, call, joined
+from deltafast._expr.tree import Call, Cast, In, Lit, Node, SessionCall, Value, call, joined
 from deltafast._expr.types import DATE, DOUBLE, FLOAT, TIMESTAMP, TIMESTAMP_NTZ, DataType, Decimal
 
 __all__ = ["simplify"]
@@ -47,6 +47,8 @@ def simplify(node: Node, zone: str) -> Node:  # noqa: PLR0911 - one line a kind 
             return folded or Cast(inner, kind, mode)
         case In(arg=arg, values=values):
             return In(simplify(arg, zone), values)
+        case SessionCall(f=f, args=args, type=kind):
+            return SessionCall(f, tuple(simplify(a, zone) for a in args), kind)
         case _:
             return node
 

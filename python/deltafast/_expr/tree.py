@@ -1,4 +1,4 @@
-"""The closed typed tree: five kinds of nodes, fully resolved.
+"""The closed typed tree: a few kinds of nodes, fully resolved; the core refuses `SessionCall`.
 
 Input: the binder's result (names resolved, casts inserted, result types determined). Output: the dict that the Rust
 core reads, `{"expr": NODE, "ansi": True, "zone": "UTC"}`, which can also be read back.
@@ -25,7 +25,21 @@ if TYPE_CHECKING:
 
     from deltafast._core_types import BoundTree
 
-__all__ = ["Bound", "Call", "Cast", "Col", "In", "Lit", "Node", "Value", "call", "columns_of", "joined", "walk"]
+__all__ = [
+    "Bound",
+    "Call",
+    "Cast",
+    "Col",
+    "In",
+    "Lit",
+    "Node",
+    "SessionCall",
+    "Value",
+    "call",
+    "columns_of",
+    "joined",
+    "walk",
+]
 
 Value: TypeAlias = bool | int | float | decimal.Decimal | str | bytes | None
 
@@ -72,7 +86,15 @@ class In(NamedTuple):
         return types.BOOLEAN
 
 
-Node: TypeAlias = Col | Lit | Call | Cast | In
+class SessionCall(NamedTuple):
+    """A function of a Spark session that the core does not have: only Spark evaluates it, as SQL."""
+
+    f: str
+    args: tuple[Node, ...]
+    type: DataType
+
+
+Node: TypeAlias = Col | Lit | Call | Cast | In | SessionCall
 
 
 class Bound(NamedTuple):
@@ -120,7 +142,7 @@ def walk(node: Node) -> Iterator[Node]:
         item = todo.pop()
         yield item
         match item:
-            case Call(args=args):
+            case Call(args=args) | SessionCall(args=args):
                 todo.extend(reversed(args))
             case Cast(arg=arg) | In(arg=arg):
                 todo.append(arg)
@@ -171,6 +193,8 @@ def _encode(node: Node) -> dict[str, Any]:
             return {"k": "lit", "v": encode_value(value, t), "t": types.to_json(t)}
         case Call(f=f, args=args, type=t):
             return {"k": "call", "f": f, "a": [_encode(arg) for arg in args], "t": types.to_json(t)}
+        case SessionCall(f=f, args=args, type=t):
+            return {"k": "session", "f": f, "a": [_encode(arg) for arg in args], "t": types.to_json(t)}
         case Cast(arg=arg, type=t, mode=mode):
             return {"k": "cast", "a": _encode(arg), "t": types.to_json(t), "m": mode}
         case In(arg=arg, values=values):
@@ -187,8 +211,9 @@ def _decode(raw: dict[str, Any]) -> Node:
         return Col(tuple(raw["path"]), t)
     if kind == "lit":
         return Lit(decode_value(raw["v"], t), t)
-    if kind == "call":
-        return Call(raw["f"], tuple(_decode(arg) for arg in raw["a"]), t)
+    if kind in ("call", "session"):
+        args = tuple(_decode(arg) for arg in raw["a"])
+        return Call(raw["f"], args, t) if kind == "call" else SessionCall(raw["f"], args, t)
     if kind == "cast":
         return Cast(_decode(raw["a"]), t, raw["m"])
     msg = f"unknown kind of node {kind!r}"

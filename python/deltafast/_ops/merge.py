@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from deltafast._core_types import ClauseAction, ClausePlan, MergeOptions, MergePlan, TableConstraints, ValuePlan
+    from deltafast._expr.binding import SessionFunctions
     from deltafast._expr.types import DataType
     from deltafast._handle import TableHandle
     from deltafast._ops.engine.base import Engine
@@ -304,7 +305,15 @@ class TableMerger:
             message = "a MERGE needs at least one WHEN clause; add one before `execute()`"
             raise InvalidArgumentError(message)
 
-    def bind(self, table: TableHandle, merge: _core.TableMerge, zone: str, *, ansi: bool) -> BoundMerge:
+    def bind(
+        self,
+        table: TableHandle,
+        merge: _core.TableMerge,
+        zone: str,
+        *,
+        ansi: bool,
+        functions: SessionFunctions | None = None,
+    ) -> BoundMerge:
         """Determine the table's schema after the MERGE, and bind the expressions.
 
         Args:
@@ -312,9 +321,10 @@ class TableMerger:
             merge: The merge, not bound yet.
             zone: Time zone of timestamps without one.
             ansi: Spark's ANSI mode.
+            functions: Functions of a Spark session that expressions may use besides the core's.
         """
         before, source = read_schema(table.schema().to_json()), read_schema(merge.source_schema)
-        sides = Sides(before, source, *self._aliases, zone=zone, ansi=ansi, mode=self._mode)
+        sides = Sides(before, source, *self._aliases, zone=zone, ansi=ansi, mode=self._mode, functions=functions)
         condition = sides.condition(self._predicate)
         evolving, lacking = self._evolution(sides)
         target = merge.plan(evolving, lacking, self._options)

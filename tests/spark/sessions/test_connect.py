@@ -216,6 +216,25 @@ def test_commands_as_jobs(spark, folder):
     spark.conf.unset("spark.deltafast.engine")
 
 
+def test_functions_that_only_the_server_has(spark, folder):
+    frame = spark.range(0, 20, 1, 2).selectExpr("id", "concat('n', id) name")
+    deltafast.spark.write(frame, folder)
+    table = DeltaTable.forPath(spark, folder)
+    assert table.delete("regexp_extract(name, '[0-9]+', 0) = '3'").collect()[0].num_affected_rows == 1
+    table.update(col("id") == 4, {"name": F.regexp_replace("name", "n", "m")})
+    with pytest.raises(Exception, match="UNRESOLVED_ROUTINE"):
+        table.delete("nosuch(id) = 1")
+    with pytest.raises(Exception, match="INVALID_NON_DETERMINISTIC_EXPRESSIONS"):
+        table.delete("rand() > 2")
+    spark.conf.set("spark.sql.ansi.enabled", "false")
+    try:
+        table.update("id = 5", {"id": "cast(name as bigint)"})
+    finally:
+        spark.conf.set("spark.sql.ansi.enabled", "true")
+    found = {row.name: row.id for row in table.toDF().collect()}
+    assert found == {("m4" if n == 4 else f"n{n}"): (None if n == 5 else n) for n in range(20) if n != 3}
+
+
 @pytest.mark.proof
 def test_identity_columns_and_changes_of_a_replacement(spark, folder):
     made = DeltaTable.create(spark).location(f"{folder}-counted").property("delta.enableChangeDataFeed", "true")

@@ -1,8 +1,9 @@
 """DELETE, UPDATE, MERGE and OPTIMIZE: selection of the engine that runs them.
 
 They run in the core, within the driver's process, which is several times as fast where one machine is enough, or as
-Spark jobs. The setting `spark.deltafast.engine` is `driver`, `jobs` or `auto` (the default): jobs on a cluster if the
-files that may have to be read are larger than 16 GiB, unless jobs refuse the table.
+Spark jobs. The setting `spark.deltafast.engine` is `driver`, `jobs` or `auto` (the default): jobs if only Spark can
+evaluate an expression, and on a cluster if the files that may have to be read are larger than 16 GiB, unless jobs
+refuse the table.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from deltafast._expr.errors import UnsupportedExpressionError
 from deltafast._handle import handle_of
 from deltafast._interop.record_batch_reader import RecordBatchReader
 from deltafast.exceptions import DeltaProtocolError, InvalidArgumentError, warn
@@ -182,9 +184,21 @@ def _run(
     by_jobs: Callable[[], dict[str, Any]],
     in_driver: Callable[[], dict[str, Any]],
 ) -> dict[str, Any]:
-    """Run a command by the engine for it; with `auto`, a table that jobs refuse is changed in the driver."""
-    if not _by_jobs(session, table, condition):
-        return in_driver()
+    """Run a command by the engine for it; with `auto`, a table that jobs refuse is changed in the driver.
+
+    With `auto`, jobs also run a command whose expressions only Spark can evaluate.
+    """
+    try:
+        if not _by_jobs(session, table, condition):
+            return in_driver()
+    except (UnsupportedExpressionError, DeltaProtocolError) as error:
+        # The core refuses an expression before the command begins.
+        if _engine(session) != "auto":
+            raise
+        try:
+            return by_jobs()
+        except DeltaProtocolError as refused:
+            raise error from refused
     try:
         return by_jobs()
     except DeltaProtocolError as error:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from deltafast import _core
 from deltafast._expr.constraints import bind_rows, bind_updates
 from deltafast._expr.render import to_spark_sql
+from deltafast._expr.session_calls import core_expression, uses_session
 from deltafast._handle import handle_of
 from deltafast._ops.delete_update import dml_metrics
 from deltafast._util.options import commit_options
@@ -21,6 +22,7 @@ from deltafast.spark._session.session import Session
 from deltafast.spark._write.change_files import KIND
 from deltafast.spark.jobs.folders import Folders
 from deltafast.spark.jobs.row_bitmaps import marks
+from deltafast.spark.jobs.session_functions import SessionFunctions
 from deltafast.spark.jobs.values import CHANGED, Constraints, assigned
 
 if TYPE_CHECKING:
@@ -129,13 +131,22 @@ class _Job:
         self.session, self.table = Session(spark), table
         self.schema = table.schema().to_json()
         zone, ansi = self.session.zone, self.session.is_ansi
-        predicate = None if condition is None else bind_rows(condition, self.schema, zone=zone, ansi=ansi)
+        self.functions = SessionFunctions(self.session)
+        bound = None
+        if condition is not None:
+            bound = bind_rows(condition, self.schema, zone=zone, ansi=ansi, functions=self.functions)
         # The core refuses a predicate that is not bound.
-        self._tree = None if predicate is None else predicate.get("tree")
+        tree = None if bound is None else bound.get("tree")
         #: The condition as Spark SQL.
-        self.sql = None if self._tree is None else to_spark_sql(self._tree)
+        self.sql = None if tree is None else to_spark_sql(tree)
+        predicate = None if bound is None else core_expression(bound)
+        #: What the core can evaluate of the condition.
+        self._tree = None if predicate is None else predicate.get("tree")
         self._core = _core.ChangeJob(handle_of(table).snapshot, kind, chosen, predicate)
         self.requirements = self._core.requirements()
+        if tree is not None and uses_session(tree):
+            self.functions.check_deterministic(iter((tree,)))
+            self.requirements["selects_whole_files"] = False
         self.rows = Rows(self.session, table, self.requirements["row_tracking_columns"])
         self.folders = Folders(self.rows, self.rows.columns, self.requirements)
         self._kind: DmlKind = kind
@@ -184,7 +195,9 @@ class _NewValues:
         columns = job.rows.columns
         self._session, self._columns = job.session, columns
         self._row_tracking_columns = job.rows.row_tracking_columns
-        values = bind_updates(updates, job.schema, zone=job.session.zone, ansi=job.session.is_ansi)
+        zone, ansi, functions = job.session.zone, job.session.is_ansi, job.functions
+        values = bind_updates(updates, job.schema, zone=zone, ansi=ansi, functions=functions)
+        functions.check_deterministic(value["tree"] for value in values)
         self._given = {value["path"][0] for value in values}
         for field in columns.fields:
             if field["name"] in self._given and "delta.identity.start" in field.get("metadata", {}):

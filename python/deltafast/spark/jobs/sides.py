@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltafast._expr.render import to_spark_sql
-from deltafast._expr.tree import Bound, Call, Cast, Col, In, Node
+from deltafast._expr.tree import Bound, Call, Cast, Col, In, Node, SessionCall
 from deltafast.spark._scan.physical_columns import quoted
 from deltafast.spark.jobs.values import type_of, uncast
 
@@ -61,6 +61,8 @@ def _flat(node: Node, side: str | None) -> Node:
             return Col((f"{first}.{name}", *rest), t)
         case Call(f=f, args=args, type=t):
             return Call(f, tuple(_flat(arg, side) for arg in args), t)
+        case SessionCall(f=f, args=args, type=t):
+            return SessionCall(f, tuple(_flat(arg, side) for arg in args), t)
         case Cast(arg=arg, type=t, mode=mode):
             return Cast(_flat(arg, side), t, mode)
         case In(arg=arg, values=values):
