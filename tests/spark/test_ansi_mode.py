@@ -14,6 +14,7 @@ from deltafast import DeltaTable, write_deltalake
 
 from .helpers import usual_and_proof
 from .test_bad_input import settings
+from .test_jobs import content
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -109,7 +110,7 @@ def outcome(run: Callable[[str], Any], folder: str) -> list[str] | str:
         run(folder)
     except Exception as error:  # noqa: BLE001 - both implementations have their own classes
         return "refused" if REFUSED.search(str(error)) else str(error)
-    return sorted(map(repr, DeltaTable(folder).to_pyarrow_table().to_pylist()))
+    return content(folder)
 
 
 def outcomes(run: Callable[[str], Any], table: str, statements: list[str], folder: str) -> dict[str, list[str] | str]:
@@ -190,21 +191,14 @@ def test_constraints_and_generated_columns_follow_the_session(reference, spark, 
 
 @pytest.mark.parametrize("ansi", ["true", "false"])
 def test_replace_where_follows_the_session(reference, spark, table, tmp_path, ansi):
-    frame = spark.sql("SELECT 9L id, 9 i, 'z' s")
-    found: list[list[str] | str] = []
+    frame, where = spark.sql("SELECT 9L id, 9 i, 'z' s"), "coalesce(cast(s as int), 8) > 7"
+    theirs = frame.write.format("delta").mode("overwrite").option("replaceWhere", where)
+    ways = {
+        "ours": lambda at: deltafast.spark.write(frame, at, mode="overwrite", replace_where=where),
+        "theirs": theirs.save,
+    }
     with settings(spark, ansi=ansi):
-        for name in ("ours", "theirs"):
-            path = str(shutil.copytree(table, tmp_path / name))
-            reference.forget()
-
-            def write(at: str, name: str = name) -> None:
-                where = "coalesce(cast(s as int), 8) > 7"
-                if name == "ours":
-                    deltafast.spark.write(frame, at, mode="overwrite", replace_where=where)
-                else:
-                    options = frame.write.format("delta").mode("overwrite").option("replaceWhere", where)
-                    options.save(at)
-
-            found.append(outcome(write, path))
+        reference.forget()
+        found = [outcome(write, str(shutil.copytree(table, tmp_path / name))) for name, write in ways.items()]
     assert found[0] == found[1]
     assert isinstance(found[0], str) == (ansi == "true")

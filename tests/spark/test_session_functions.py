@@ -13,6 +13,7 @@ import deltafast.spark
 from deltafast import DeltaTable, write_deltalake
 
 from .helpers import usual_and_proof
+from .test_jobs import FEED, NAMES, VECTORS, content, reported_changes
 
 pytestmark = [
     pytest.mark.spark,
@@ -20,11 +21,10 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
 ]
 
-FEED = {"delta.enableChangeDataFeed": "true"}
 LAYOUTS = {
     "plain": ({}, []),
-    "vectors": ({"delta.enableDeletionVectors": "true"} | FEED, ["p"]),
-    "names": ({"delta.columnMapping.mode": "name"} | FEED, ["p"]),
+    "vectors": (VECTORS | FEED, ["p"]),
+    "names": (NAMES | FEED, ["p"]),
 }
 MERGE = "MERGE INTO delta.`{}` t USING session_source r ON "
 STATEMENTS = (
@@ -76,18 +76,11 @@ def session(spark) -> Any:
     return spark
 
 
-def content(path: str) -> list[str]:
-    """All rows, read by the core."""
-    return sorted(map(repr, DeltaTable(path).to_pyarrow_table().to_pylist()))
-
-
 def changes(path: str) -> list[str]:
     """The change data feed of the newest version."""
     table = DeltaTable(path)
-    if "delta.enableChangeDataFeed" not in table.metadata().configuration:
-        return []
-    found = table.load_cdf(starting_version=table.version()).read_all()
-    return sorted(map(repr, found.drop_columns(["_commit_timestamp"]).to_pylist()))
+    has_feed = "delta.enableChangeDataFeed" in table.metadata().configuration
+    return reported_changes(path, table.version()) if has_feed else []
 
 
 @pytest.mark.parametrize("statement", STATEMENTS)

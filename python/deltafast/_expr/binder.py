@@ -315,7 +315,7 @@ class Binder:
         if f not in _COLLATED_OK:
             self._refuse_collations(args, pos)
         made = Call(f, tuple(args), kind)
-        if self.functions is None or self.functions.core_has(made):
+        if self.functions is None or self.functions.core_evaluates(made):
             return made
         return SessionCall(f, made.args, kind)
 

@@ -16,7 +16,7 @@ __all__ = ["Binding", "SessionFunctions"]
 class SessionFunctions(Protocol):
     """The functions of a Spark session."""
 
-    def core_has(self, call: Call) -> bool:
+    def core_evaluates(self, call: Call) -> bool:
         """Return whether the core evaluates a call of one of its functions: it refuses some patterns."""
         ...
 

@@ -65,7 +65,7 @@ def bind_constraints(
             sql = spark_text(value["sql"], columns if kind == "generated" else ())
             value["tree"] = _named(what, lambda sql=sql, k=known, c=column: _value(sql, k, c, zone, ansi=ansi))
     if predicate is not None:
-        bound["predicate"] = _rows(predicate, schema, zone, ansi=ansi)
+        bound["predicate"] = bind_rows(predicate, schema, zone=zone, ansi=ansi)
     return bound
 
 
@@ -81,14 +81,19 @@ def expressions(
 
 def bind_rows(
     predicate: object,
-    schema_string: str,
+    schema: str | types.Struct,
     *,
     zone: str = "UTC",
     ansi: bool = True,
     functions: SessionFunctions | None = None,
 ) -> NamedExpression:
     """Bind the predicate of the rows that an operation changes; `functions` as for `bind_updates`."""
-    return _rows(predicate, read_schema(schema_string), zone, ansi=ansi, functions=functions)
+    columns = read_schema(schema)
+    if isinstance(predicate, str):
+        predicate = spark_text(predicate, {field.name for field in columns.fields})
+    tree = bind_predicate(predicate, columns, zone=zone, ansi=ansi, functions=functions)
+    sql = predicate if isinstance(predicate, str) else to_spark_sql(tree)
+    return {"name": "predicate", "sql": sql, "tree": tree}
 
 
 def bind_updates(
@@ -182,21 +187,6 @@ def _key(node: syntax.Syntax) -> ReplaceKey:
         "`target.id = source.id AND target.day <=> source.day`"
     )
     raise UnsupportedExpressionError(message)
-
-
-def _rows(
-    predicate: object,
-    schema: types.Struct,
-    zone: str,
-    *,
-    ansi: bool,
-    functions: SessionFunctions | None = None,
-) -> NamedExpression:
-    if isinstance(predicate, str):
-        predicate = spark_text(predicate, {field.name for field in schema.fields})
-    tree = bind_predicate(predicate, schema, zone=zone, ansi=ansi, functions=functions)
-    sql = predicate if isinstance(predicate, str) else to_spark_sql(tree)
-    return {"name": "predicate", "sql": sql, "tree": tree}
 
 
 def _target(schema: types.Struct, name: str, zone: str) -> tuple[tuple[str, ...], types.DataType]:

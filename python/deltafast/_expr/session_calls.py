@@ -25,7 +25,7 @@ def uses_session(tree: BoundTree | Node) -> bool:
 
 
 def core_condition(tree: BoundTree) -> BoundTree | None:
-    """Return the conjuncts of a condition that the core can evaluate; None if there are none."""
+    """Return the conjuncts of a condition that the core can evaluate; None if it can evaluate no conjunct."""
     if not uses_session(tree):
         return tree
     bound = Bound.from_tree(tree)

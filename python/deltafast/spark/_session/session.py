@@ -25,11 +25,9 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-__all__ = ["ANSI", "Session", "frame_alias", "quiet", "spill", "spilled", "timestamp_in_zone"]
+__all__ = ["Session", "frame_alias", "quiet", "spill", "spilled", "timestamp_in_zone"]
 
 _OLDEST = (4, 0)
-#: Settings for deltafast's own expressions, whatever the session is set to.
-ANSI = {"spark.sql.ansi.enabled": "true"}
 
 
 class Session:

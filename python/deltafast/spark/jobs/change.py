@@ -145,7 +145,7 @@ class _Job:
         self._core = _core.ChangeJob(handle_of(table).snapshot, kind, chosen, predicate)
         self.requirements = self._core.requirements()
         if tree is not None and uses_session(tree):
-            self.functions.check_deterministic(iter((tree,)))
+            self.functions.check_deterministic([tree])
             self.requirements["selects_whole_files"] = False
         self.rows = Rows(self.session, table, self.requirements["row_tracking_columns"])
         self.folders = Folders(self.rows, self.rows.columns, self.requirements)

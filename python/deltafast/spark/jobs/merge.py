@@ -22,7 +22,7 @@ from deltafast.spark._write.identity_columns import value_of
 from deltafast.spark._write.physical_schema import cast_column
 from deltafast.spark.jobs.folders import Folders
 from deltafast.spark.jobs.row_bitmaps import PLACE_OF, WORD_OF, marks_by_kind
-from deltafast.spark.jobs.session_functions import SessionFunctions, core_plan
+from deltafast.spark.jobs.session_functions import SessionFunctions, conditions_of, core_plan, values_of
 from deltafast.spark.jobs.sides import (
     BY_SOURCE,
     MATCHED,
@@ -38,9 +38,8 @@ from deltafast.spark.jobs.source import SOURCE_ROW, Source, check_source
 from deltafast.spark.jobs.values import Constraints, with_field
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
-    from deltafast._core_types import BoundTree, ClausePlan, MergePlan
     from deltafast._ops.merge import TableMerger
     from deltafast.spark._scan.snapshot import Listing
     from deltafast.spark.jobs.row_bitmaps import MarkedRows
@@ -104,7 +103,7 @@ class _Merge:
         functions = SessionFunctions(session)
         bound = merger.bind(handle_of(table), self._core, session.zone, ansi=session.is_ansi, functions=functions)
         self._plan = plan = bound.plan
-        functions.check_deterministic(_conditions(plan))
+        functions.check_deterministic(conditions_of(plan))
         self._matched = clauses_of(plan["matched"], MATCHED, None)
         self._by_source = clauses_of(plan["by_source"], BY_SOURCE, TARGET)
         self._inserts = clauses_of(plan["not_matched"], NOT_MATCHED, SOURCE)
@@ -113,7 +112,7 @@ class _Merge:
         self._requirements = self._core.plan_job(core_plan(plan), statistics, keys)
         if self._requirements["writes_change_data"]:
             # The change data feed has the values of the rows only if they are the same twice.
-            functions.check_deterministic(_values(plan))
+            functions.check_deterministic(values_of(plan))
         #: Whether the pairs have all columns of the rows of the table, so that its files are read once: a small source
         #: changes few rows, and no other row is written.
         self._keeps_rows = (
@@ -401,28 +400,6 @@ class _Merge:
         for part in parts[1:]:
             out = out.unionByName(part)
         return out
-
-
-def _clauses(plan: MergePlan) -> Iterator[ClausePlan]:
-    yield from (*plan["matched"], *plan["by_source"], *plan["not_matched"])
-
-
-def _conditions(plan: MergePlan) -> Iterator[BoundTree]:
-    """Yield the conditions of a MERGE."""
-    for tree in (plan.get("target_only"), plan.get("source_only"), plan.get("residual")):
-        if tree is not None:
-            yield tree
-    for clause in _clauses(plan):
-        condition = clause.get("condition")
-        tree = None if condition is None else condition.get("tree")
-        if tree is not None:
-            yield tree
-
-
-def _values(plan: MergePlan) -> Iterator[BoundTree]:
-    """Yield the new values of a MERGE."""
-    for clause in _clauses(plan):
-        yield from (value["tree"] for value in clause.get("values", ()))
 
 
 def _decided(clauses: Sequence[Clause]) -> Any:

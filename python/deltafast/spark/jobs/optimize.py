@@ -18,7 +18,7 @@ from deltafast._ops.optimize import TableOptimizer, optimize_metrics
 from deltafast.exceptions import DeltaProtocolError, InvalidArgumentError, warn
 from deltafast.spark._scan.physical_columns import field_of
 from deltafast.spark._scan.row_positions import Rows
-from deltafast.spark._session.session import ANSI, Session, quiet
+from deltafast.spark._session.session import Session, quiet
 from deltafast.spark.jobs.curve import OWN, PLACE, STEP, placed, ranked, word
 from deltafast.spark.jobs.file_formats import file_format
 from deltafast.spark.jobs.folders import Folders
@@ -42,6 +42,9 @@ IN_DRIVER = "the command runs in the driver's process, not as Spark jobs"
 
 #: Columns in addition to the table's: the number of a file's bin, and the key that sends a row to its task.
 _BIN, _TASK = "__deltafast_bin", "__deltafast_task"
+
+#: The mode of the expressions that sort rows, in any session.
+_ANSI = {"spark.sql.ansi.enabled": "true"}
 
 #: Sample size: rows of all bins together, and minimum for each bin.
 _SAMPLE, _SAMPLE_OF_BIN = 200_000, 2_000
@@ -96,7 +99,7 @@ class JobOptimizer(TableOptimizer):
         requirements = job.requirements()
         copied = Rows(self._session, self._table, requirements["row_tracking_columns"])
         folders = Folders(copied, copied.columns, requirements)
-        with self._session.set(ANSI), folders:
+        with self._session.set(_ANSI), folders:
             if requirements["bins"]:
                 _Copy(copied, requirements, job).write(folders)
             done = job.run(folders.hand_over()[0])

@@ -15,14 +15,17 @@ from deltafast.exceptions import DeltaProtocolError, InvalidArgumentError
 from deltafast.spark._scan.physical_columns import plain_type
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from deltafast._core_types import BoundTree, ClausePlan, MergePlan
     from deltafast._expr.tree import Call, Node
     from deltafast._expr.types import DataType
     from deltafast.spark._session.session import Session
 
-__all__ = ["SessionFunctions", "core_plan"]
+__all__ = ["SessionFunctions", "conditions_of", "core_plan", "values_of"]
+
+#: The parts of a MERGE's condition besides its equalities, which have no functions of the session.
+_PARTS = ("target_only", "source_only", "residual")
 
 #: Functions whose result differs between two evaluations, where Spark cannot be asked: over Connect.
 _NOT_DETERMINISTIC = frozenset(
@@ -50,24 +53,24 @@ class SessionFunctions:
     def __init__(self, session: Session) -> None:
         self._session = session
         self._types: dict[str, DataType] = {}
-        self._core_has: dict[str, bool] = {}
+        self._evaluated: dict[str, bool] = {}
         #: Names of functions that were asked for and whose result differs between two evaluations.
         self.not_deterministic: set[str] = set()
 
-    def core_has(self, call: Call) -> bool:
+    def core_evaluates(self, call: Call) -> bool:
         """Return whether the core evaluates a call of one of its functions: it refuses some patterns."""
         import pyarrow as pa
 
         # The core reads the tree, and with it the literals, before any row.
         typed = Bound(call._replace(args=_without_columns(call.args)))
         key = repr(typed)
-        if key not in self._core_has:
+        if key not in self._evaluated:
             try:
                 _core.evaluate(typed.to_tree(), cast("Any", pa.table({"nothing": pa.nulls(1)})))
-                self._core_has[key] = True
+                self._evaluated[key] = True
             except DeltaProtocolError:
-                self._core_has[key] = False
-        return self._core_has[key]
+                self._evaluated[key] = False
+        return self._evaluated[key]
 
     def result_type(self, name: str, args: Sequence[Node]) -> DataType:
         """Return the type of a call's result, for which Spark analyzes a query without rows.
@@ -101,7 +104,7 @@ class SessionFunctions:
             raise UnsupportedExpressionError(message)
         return types.type_from_json(found)
 
-    def check_deterministic(self, trees: Iterator[BoundTree]) -> None:
+    def check_deterministic(self, trees: Iterable[BoundTree]) -> None:
         """Refuse expressions whose value differs between two evaluations.
 
         Raises:
@@ -122,6 +125,23 @@ def _without_columns(args: Sequence[Node]) -> tuple[Node, ...]:
     return tuple(arg if isinstance(arg, Lit) else Lit(None, arg.type) for arg in args)
 
 
+def conditions_of(plan: MergePlan) -> Iterator[BoundTree]:
+    """Yield the conditions of a MERGE that can have functions of the session."""
+    conditions = [clause.get("condition") for clause in _clauses(plan)]
+    trees = [plan.get(part) for part in _PARTS] + [one.get("tree") for one in conditions if one is not None]
+    yield from (tree for tree in trees if tree is not None)
+
+
+def values_of(plan: MergePlan) -> Iterator[BoundTree]:
+    """Yield the new values of a MERGE."""
+    for clause in _clauses(plan):
+        yield from (value["tree"] for value in clause.get("values", ()))
+
+
+def _clauses(plan: MergePlan) -> list[ClausePlan]:
+    return [*plan["matched"], *plan["by_source"], *plan["not_matched"]]
+
+
 def core_plan(plan: MergePlan) -> MergePlan:
     """Return the plan of a MERGE for the core, without functions of the session."""
     made: MergePlan = {
@@ -130,7 +150,7 @@ def core_plan(plan: MergePlan) -> MergePlan:
         "not_matched": [_core_clause(clause) for clause in plan["not_matched"]],
         "by_source": [_core_clause(clause) for clause in plan["by_source"]],
     }
-    for part in ("target_only", "source_only", "residual"):
+    for part in _PARTS:
         tree = plan.get(part)
         made[part] = None if tree is None else core_condition(tree)
     return made
