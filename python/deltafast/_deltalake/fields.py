@@ -16,8 +16,9 @@ __all__ = ["described_reader", "described_table"]
 
 def described_table(rows: pa.Table, fields: Mapping[str, pa.Field[Any]]) -> pa.Table:
     """Return the rows with nullability and metadata of the table's fields; columns that have nulls stay nullable."""
-    schema = _described(rows.schema, fields)
-    if schema is rows.schema:
+    unchanged = rows.schema  # pyarrow makes a new object at each access
+    schema = _described(unchanged, fields)
+    if schema is unchanged:
         return rows
     columns: list[Any] = list(cast("Any", rows.columns))
     for place, (field, column) in enumerate(zip(cast("Any", schema), columns, strict=True)):
@@ -33,8 +34,9 @@ def described_reader(rows: pa.RecordBatchReader, fields: Mapping[str, pa.Field[A
     """
     import pyarrow as pa
 
-    schema = _described(rows.schema, fields)
-    if schema is rows.schema:
+    unchanged = rows.schema
+    schema = _described(unchanged, fields)
+    if schema is unchanged:
         return rows
     return pa.RecordBatchReader.from_batches(schema, _batches(rows, schema))
 

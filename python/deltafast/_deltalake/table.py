@@ -427,6 +427,8 @@ class DeltaTable(PlainTable, metaclass=_Both):
         whole = pa.schema([field.with_type(kinds.get(field.name, field.type)) for field in fields])
 
         def cast_batch(batch: Any) -> Any:
+            if not fields:
+                return batch  # pyarrow's cast to no columns loses the number of rows
             if is_timed:
                 place = batch.schema.get_field_index(_TIMESTAMP)
                 versions = batch.column(batch.schema.get_field_index(_VERSION)).to_pylist()

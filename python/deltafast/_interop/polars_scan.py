@@ -128,8 +128,8 @@ def _lazy_frame(
             for batch in _frames(stream):
                 frame = batch if left is None else batch.head(left)
                 left = None if left is None else left - frame.height
-                kept = frame if split.residual is None else frame.filter(split.residual)
-                yield kept if with_columns is None else kept.select(with_columns)
+                matching_rows = frame if split.residual is None else frame.filter(split.residual)
+                yield matching_rows if with_columns is None else _project(matching_rows, with_columns)
                 if left == 0:
                     return
         finally:
@@ -182,9 +182,31 @@ def _operands(predicate: pl.Expr) -> list[pl.Expr]:
     return []
 
 
+def _project(frame: pl.DataFrame, columns: list[str]) -> pl.DataFrame:
+    """Return the columns of a frame; a query that only counts or numbers rows projects none."""
+    # `select([])` has no rows, whereas a frame without its columns keeps its height.
+    projected = frame.select(columns) if columns else frame.drop(frame.columns)
+    return _require_height(projected, frame.height)
+
+
+def _require_height(frame: pl.DataFrame, rows: int) -> pl.DataFrame:
+    """Refuse a frame that lost its rows: before Polars 2.0 a frame without columns has a height of 0.
+
+    Raises:
+        InvalidArgumentError: The frame has another number of rows.
+    """
+    if frame.height != rows:
+        message = (
+            f"Polars {pl.__version__} has no data frames with rows but without columns, which this query needs: "
+            "select a column of the table, or install Polars 2.0 or newer"
+        )
+        raise InvalidArgumentError(message)
+    return frame
+
+
 def _frames(stream: ArrowStream) -> Iterator[pl.DataFrame]:
     for batch in stream:
-        yield pl.DataFrame(batch)
+        yield _require_height(pl.DataFrame(batch), batch.num_rows)
 
 
 def _schema(exporter: Any) -> pl.Schema:

@@ -194,7 +194,7 @@ class ScanDataset(pads.FileSystemDataset):
         names = self._names(columns) if left is None else None
         own = self._table.schema()
         stream = self._table.snapshot.scan(
-            columns=names if self._cast is None else _known_of(names or self._cast.names, own),
+            columns=names if self._cast is None else _known_of(self._cast.names if names is None else names, own),
             predicate=bound,
             limit=limit if left is None else None,
             batch_size=batch_size,
