@@ -71,6 +71,8 @@ MISSING = {
     ),
     "deltafast.sql('SELECT 1')": "deltafast.sql needs duckdb",
     "deltafast.QueryBuilder()": "deltafast.QueryBuilder needs duckdb",
+    "deltafast.doctor.examine('source')": "examine needs duckdb",
+    "deltafast.layout.measure(table)": "measure needs duckdb",
     "write_deltalake('memory://x', {'id': [1]})": "write_deltalake needs pyarrow",
 }
 
@@ -107,6 +109,8 @@ def test_an_error_names_the_library_and_the_command(run):
     program = f"""
 import json
 import deltafast
+import deltafast.doctor
+import deltafast.layout
 import deltafast.polars
 from deltafast import DeltaTable, write_deltalake
 
@@ -124,6 +128,40 @@ print(json.dumps(said))
     for message, begin in zip(json.loads(run(program)), MISSING.values(), strict=True):
         library = begin.rpartition(" ")[2]
         assert message == f"{begin}, which is not installed: pip install 'deltafast[{EXTRAS[library]}]'"
+
+
+#: Arguments of commands that need a library, and how the line on standard error begins.
+COMMANDS = {
+    "files source": "files needs pyarrow",
+    "head source": "DeltaTable.to_pyarrow_table needs pyarrow",
+    "tail source": "stream_changes needs pyarrow",
+    "export source -": "RecordBatchReader.to_pyarrow needs pyarrow",
+    "append source rows.csv": "append needs pyarrow",
+    "merge source rows.csv --on id": "merge needs pyarrow",
+    "layout source": "measure needs duckdb",
+    "doctor source": "examine needs duckdb",
+    "sql SELECT": "sql needs duckdb",
+    "alter source --set a=b": "alter needs duckdb",
+    "create new a_INT": "create needs duckdb",
+    "convert new": "convert needs duckdb",
+}
+
+
+def test_a_command_without_its_library_prints_one_line(run):
+    program = f"""
+import contextlib, io, json
+from deltafast.cli import main
+
+said = []
+for command in {list(COMMANDS)!r}:
+    with contextlib.redirect_stderr(io.StringIO()) as lines:
+        assert main([word.replace("_", " ") for word in command.split()]) == 2, command
+    said.append(lines.getvalue())
+print(json.dumps(said))
+"""
+    for line, begin in zip(json.loads(run(program)), COMMANDS.values(), strict=True):
+        library = begin.rpartition(" ")[2]
+        assert line == f"error: {begin}, which is not installed: pip install 'deltafast[{EXTRAS[library]}]'\n"
 
 
 def test_polars_is_enough_to_exchange_rows(run):

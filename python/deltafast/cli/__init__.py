@@ -10,6 +10,7 @@ from __future__ import annotations
 import warnings
 from typing import TYPE_CHECKING, Any
 
+from deltafast._libraries import names_missing
 from deltafast.exceptions import (
     DeltaError,
     InvalidArgumentError,
@@ -45,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _warn
-            return run(**given) or 0
+            return names_missing(run)(**given) or 0
     except KeyboardInterrupt:
         return _fail("interrupted", _INTERRUPTED)
     except (InvalidArgumentError, MissingLibraryError, TableNotFoundError, UsageError, VersionNotFoundError) as error:

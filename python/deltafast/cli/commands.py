@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from deltafast._display import size_text
-from deltafast._libraries import is_installed, names_missing, require
+from deltafast._libraries import is_installed, require
 from deltafast._util.values import from_epoch_ms
 from deltafast.cli import show
 from deltafast.cli.opening import UsageError, column_names, is_watched, open_table
@@ -109,7 +109,6 @@ def _pairs(values: dict[str, Any] | None, *, brief: bool = False) -> str:
     return ", ".join(f"{key}={value}" for key, value in given.items())
 
 
-@names_missing
 def files(
     table: str, storage: dict[str, str] | None, as_json: bool, version: int | None, where: str | None, limit: int
 ) -> None:

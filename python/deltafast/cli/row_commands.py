@@ -10,7 +10,6 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from deltafast._libraries import names_missing
 from deltafast.cli import show
 from deltafast.cli.opening import UsageError, column_names, is_watched, open_table
 from deltafast.exceptions import TableNotFoundError
@@ -93,7 +92,6 @@ def _changed_rows(table: DeltaTable, older: int, newer: int) -> dict[str, int] |
     return counts
 
 
-@names_missing
 def tail(
     table: str,
     storage: dict[str, str] | None,
@@ -144,7 +142,6 @@ def _print_rows(batch: pa.RecordBatch, head: list[str] | None, as_json: bool) ->
     return names if rows else head or []
 
 
-@names_missing
 def export(
     table: str,
     storage: dict[str, str] | None,
@@ -269,7 +266,6 @@ def merge(
     _report(metrics, opened, as_json)
 
 
-@names_missing
 def _rows_of(files: Iterable[str]) -> Any:
     """Return the rows of files of one format, streamed."""
     import pyarrow.dataset

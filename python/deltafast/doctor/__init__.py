@@ -11,6 +11,7 @@ import warnings
 from typing import TYPE_CHECKING
 
 from deltafast._catalog_tables.table_handle import refuse_name
+from deltafast._libraries import names_missing, require
 from deltafast._util.locations import address
 from deltafast.doctor.files import change_findings, file_findings
 from deltafast.doctor.finding import Finding, FindingList
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["Finding", "examine"]
 
 
+@names_missing
 def examine(
     table_uri: str | os.PathLike[str],
     storage_options: Mapping[str, str] | None = None,
@@ -45,6 +47,7 @@ def examine(
         InvalidArgumentError: The location is a name in a catalog.
         TableNotFoundError: There is no table at the location.
         StorageError: A request to the store failed.
+        MissingLibraryError: DuckDB or pyarrow is not installed.
 
     Examples:
         >>> from deltafast import write_deltalake
@@ -53,6 +56,8 @@ def examine(
         >>> examine("cities")
         []
     """
+    require("duckdb")
+    require("pyarrow")
     refuse_name(table_uri, "doctor")
     uri = address(table_uri)
     shown = shlex.quote(uri)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from deltafast._interop.duckdb_query import connect, interruptible
+from deltafast._libraries import names_missing
 from deltafast.exceptions import DeltaError, MissingLibraryError
 from deltafast.layout.layout_data import LayoutData, Overlap, Part, Ranges, Size, State
 from deltafast.table import DeltaTable, pinned
@@ -40,6 +40,7 @@ class Layout(LayoutData):
             return {"text/plain": repr(self)}
 
 
+@names_missing
 def measure(table: DeltaTable, *, versions: int = 20) -> Layout:
     """Measure the layout of the version that a handle points at.
 
@@ -52,6 +53,7 @@ def measure(table: DeltaTable, *, versions: int = 20) -> Layout:
 
     Raises:
         DeltaError: As `DeltaTable.get_add_actions`.
+        MissingLibraryError: DuckDB is not installed.
 
     Examples:
         >>> from deltafast import DeltaTable, write_deltalake
@@ -60,6 +62,8 @@ def measure(table: DeltaTable, *, versions: int = 20) -> Layout:
         >>> measure(DeltaTable("cities")).files
         1
     """
+    from deltafast._interop.duckdb_query import connect
+
     files = DeltaTable.get_add_actions(table, flatten=True)
     connection = connect()
     connection.register("files", files)
@@ -97,6 +101,8 @@ def _totals(connection: duckdb.DuckDBPyConnection) -> dict[str, int]:
 
 
 def _rows(connection: duckdb.DuckDBPyConnection, text: str) -> list[tuple[Any, ...]]:
+    from deltafast._interop.duckdb_query import interruptible
+
     return interruptible(connection, lambda: connection.execute(text).fetchall())
 
 
@@ -192,6 +198,8 @@ def _ranges_of(connection: duckdb.DuckDBPyConnection, name: str, kind: pa.DataTy
 
 
 def _versions(table: DeltaTable, count: int) -> list[State]:
+    from deltafast._interop.duckdb_query import connect
+
     if count < 1:
         return []
     newest = table.version()
