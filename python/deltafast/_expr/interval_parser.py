@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import decimal
 import re
 from typing import TYPE_CHECKING, Final
 
@@ -35,6 +34,8 @@ _RANGES: Final = {
     ("HOUR", "SECOND"): r"(?P<HOUR>\d+):(?P<MINUTE>\d+):(?P<SECOND>\d+(?:\.\d{1,9})?)",
     ("MINUTE", "SECOND"): r"(?P<MINUTE>\d+):(?P<SECOND>\d+(?:\.\d{1,9})?)",
 }
+#: Characters of a number of units; Python does not convert thousands of digits.
+_MAX_LENGTH: Final = 60
 _LIMITS: Final = {"MONTH": 11, "HOUR": 23, "MINUTE": 59, "SECOND": 59}
 
 
@@ -78,11 +79,19 @@ def _interval_of(cursor: TokenCursor, months: int, micros: int, units: set[str],
 
 def _part(cursor: TokenCursor, body: str, unit: str, pos: int) -> tuple[int, int]:
     pattern = r"[+-]?\d+(\.\d{1,9})?" if unit == "SECOND" else r"[+-]?\d+"
-    if not re.fullmatch(pattern, body):
+    if len(body) > _MAX_LENGTH or not re.fullmatch(pattern, body):
         raise cursor.error(f"{body[:20]!r} is not a number of {unit}s", pos, "write a whole number")
     if unit in _MONTHS:
         return int(body) * _MONTHS[unit], 0
-    return 0, int(decimal.Decimal(body) * _MICROS[unit])
+    return 0, _micros(body, unit)
+
+
+def _micros(number: str, unit: str) -> int:
+    """Return the microseconds of a number of units; digits after the sixth of a fraction of a second are cut off."""
+    whole, _, fraction = number.partition(".")
+    # Only seconds have a fraction, so it is a number of microseconds.
+    cut = int((fraction + "000000")[:6])
+    return int(whole) * _MICROS[unit] + (-cut if whole.startswith("-") else cut)
 
 
 def _interval_in_string(cursor: TokenCursor, pos: int) -> IntervalLit:
@@ -106,19 +115,18 @@ def _interval_in_string(cursor: TokenCursor, pos: int) -> IntervalLit:
 def _range(cursor: TokenCursor, body: str, start: str, *, negative: bool, pos: int) -> IntervalLit:
     end = _UNITS.get(cursor.advance().upper, "")
     pattern = _RANGES.get((start, end))
-    match = re.fullmatch(r"(?P<sign>[+-]?)" + pattern, body) if pattern else None
+    match = re.fullmatch(r"(?P<sign>[+-]?)" + pattern, body) if pattern and len(body) <= _MAX_LENGTH else None
     if match is None:
         hint = "write INTERVAL '1-2' YEAR TO MONTH or INTERVAL '1 02:03:04' DAY TO SECOND"
         raise cursor.error(f"{body[:30]!r} is not an INTERVAL {start} TO {end}", pos, hint)
-    total = decimal.Decimal(0)
+    total = 0
     for unit, value in match.groupdict().items():
         if unit == "sign":
             continue
-        number = decimal.Decimal(value)
-        if unit != start and int(number) > _LIMITS[unit]:
+        if unit != start and int(value.partition(".")[0]) > _LIMITS[unit]:
             raise cursor.error(f"{value} {unit}s are too many", pos, f"at most {_LIMITS[unit]} may follow")
-        total += number * (_MONTHS if start == "YEAR" else _MICROS)[unit]
-    amount = -int(total) if (match["sign"] == "-") != negative else int(total)
+        total += int(value) * _MONTHS[unit] if start == "YEAR" else _micros(value, unit)
+    amount = -total if (match["sign"] == "-") != negative else total
     if start == "YEAR":
         return IntervalLit(amount, 0, day_only=False, pos=pos)
     return IntervalLit(None, amount, day_only=False, pos=pos)

@@ -18,6 +18,7 @@ from functools import lru_cache
 from typing import Final
 
 from deltafast._expr import types
+from deltafast._expr.decimals import from_unscaled, rescale, to_whole
 from deltafast._expr.tree import Lit, Value
 from deltafast._expr.types import DataType, Decimal
 from deltafast.exceptions import InvalidArgumentError
@@ -92,7 +93,8 @@ def decimal_literal(value: decimal.Decimal) -> Lit | None:
     precision = max(len(digits) + max(0, exponent), scale, 1)
     if precision > MAX_PRECISION:
         return None
-    return Lit(_quantize(value, scale), Decimal(precision, scale))
+    scaled = rescale(value, scale)
+    return None if scaled is None else Lit(scaled, Decimal(precision, scale))
 
 
 def exact_float32(value: decimal.Decimal | float) -> float:
@@ -128,19 +130,13 @@ def _in_range(value: int, kind: DataType) -> bool:
     return low <= value <= high
 
 
-def _quantize(value: decimal.Decimal, scale: int) -> decimal.Decimal:
-    with decimal.localcontext() as context:
-        context.prec = 2 * MAX_PRECISION + 2
-        return value.quantize(decimal.Decimal(1).scaleb(-scale))
-
-
 def fits_decimal(value: decimal.Decimal, t: Decimal) -> decimal.Decimal | None:
     """The value at the type's scale, or None when digits would be lost."""
     exponent = value.as_tuple().exponent
     if not isinstance(exponent, int) or value.adjusted() > MAX_PRECISION or exponent < -2 * MAX_PRECISION:
         return None
-    scaled = _quantize(value, t.scale) if value else decimal.Decimal(0).scaleb(-t.scale)
-    if scaled != value or (value and scaled.adjusted() >= t.precision - t.scale):
+    scaled = rescale(value, t.scale) if value else from_unscaled(0, t.scale)
+    if scaled is None or (value and scaled.adjusted() >= t.precision - t.scale):
         return None
     return scaled
 
@@ -356,9 +352,8 @@ def _fold_decimal(value: decimal.Decimal, to: DataType) -> Value:
         return fits_decimal(value, to)
     if to == types.DOUBLE:
         return float(value)
-    if types.is_integral(to) and value == value.to_integral_value():
-        return int(value) if _in_range(int(value), to) else None
-    return None
+    whole = to_whole(value) if types.is_integral(to) else None
+    return whole if whole is not None and _in_range(whole, to) else None
 
 
 def _fold_double(value: float, to: DataType) -> Value:

@@ -10,13 +10,13 @@ wraps in Polars and raises in Spark, casts differ, strings cannot be compared wi
 
 from __future__ import annotations
 
-import decimal
 import io
 import json
 import warnings
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from deltafast._expr import types
+from deltafast._expr.decimals import from_unscaled
 from deltafast._expr.dnf import null_or
 from deltafast._expr.errors import UnsupportedExpressionError
 from deltafast._expr.python_values import constant
@@ -273,7 +273,7 @@ def _scalar(raw: Any, body: Any) -> Constant:  # noqa: C901, PLR0911 - one line 
             raise UnsupportedExpressionError(msg)
         return Constant(Lit(int(value[0]) * times // by, types.TIMESTAMP if value[2] else types.TIMESTAMP_NTZ))
     if kind == "Decimal":
-        return constant(decimal.Decimal(int(value[0])).scaleb(-int(value[2])))
+        return constant(from_unscaled(int(value[0]), int(value[2])))
     raise _unknown(raw)
 
 

@@ -15,6 +15,7 @@ import math
 from typing import Final
 
 from deltafast._expr import literals, types
+from deltafast._expr.decimals import floor_to_scale
 from deltafast._expr.tree import Call, Cast, In, Lit, Node, SessionCall, Value, call, joined
 from deltafast._expr.types import DATE, DOUBLE, FLOAT, TIMESTAMP, TIMESTAMP_NTZ, DataType, Decimal
 
@@ -148,14 +149,9 @@ def _floor(lit: Lit, to: DataType, zone: str) -> Lit | None:
         return None
     if isinstance(lit.value, float) and not math.isfinite(lit.value):
         return None
-    exact = decimal.Decimal(lit.value)
-    if exact.adjusted() > literals.MAX_PRECISION:
+    floor = floor_to_scale(lit.value, to.scale if isinstance(to, Decimal) else 0)
+    if floor is None:
         return None
-    scale = to.scale if isinstance(to, Decimal) else 0
-    with decimal.localcontext() as context:
-        # A double near zero has hundreds of digits; only its floor is wanted.
-        context.prec = literals.MAX_PRECISION * 2
-        floor = exact.quantize(decimal.Decimal(1).scaleb(-scale), rounding=decimal.ROUND_FLOOR)
     if isinstance(to, Decimal):
         fitted = literals.fits_decimal(floor, to)
         return None if fitted is None else Lit(fitted, to)
