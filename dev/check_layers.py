@@ -57,7 +57,7 @@ PYTHON_RANK = {
     "catalog": 3,
     "_core_types": 0,
     "_core": 1,
-    "_display": 0,
+    "_display": 1,
     "_libraries": 1,
     "_logging": 2,
     "credentials": 2,

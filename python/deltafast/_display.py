@@ -6,6 +6,8 @@ from datetime import UTC, datetime
 from html import escape
 from typing import TYPE_CHECKING, Any, cast
 
+from deltafast.exceptions import printable
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
@@ -125,7 +127,7 @@ def table_html(title: str, head: Sequence[str], rows: Sequence[Sequence[object]]
     """Return an HTML table of at most `_ROWS` rows; `count` is the number of all rows."""
     parts = ["<table>"]
     if title:
-        parts.append(f"<caption style='text-align:left;caption-side:top'><b>{escape(title)}</b></caption>")
+        parts.append(f"<caption style='text-align:left;caption-side:top'><b>{escape(printable(title))}</b></caption>")
     if head:
         parts.append(_row("th", head))
     parts += [_row("td", row) for row in rows[:_ROWS]]
@@ -136,5 +138,9 @@ def table_html(title: str, head: Sequence[str], rows: Sequence[Sequence[object]]
 
 
 def _row(tag: str, values: Sequence[object]) -> str:
-    cells = (f"<{tag} style='text-align:left'>{escape(str(value))}</{tag}>" for value in values)
+    cells = (f"<{tag} style='text-align:left'>{_cell(value)}</{tag}>" for value in values)
     return f"<tr>{''.join(cells)}</tr>"
+
+
+def _cell(value: object) -> str:
+    return escape(printable(str(value), keep="\n\t"))

@@ -12,7 +12,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from deltafast import _core
-from deltafast.exceptions import warn
+from deltafast.exceptions import printable, warn
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -60,7 +60,8 @@ def log_commit(
             "metrics": dict(metrics),
         }
         message = "%s committed version %d of %s in %d ms, %s: %s"
-        logger.info(message, operation, version, url, commit_ms, tries, facts or "no metrics", extra=extra)
+        facts = printable(facts) or "no metrics"
+        logger.info(message, printable(operation), version, printable(url), commit_ms, tries, facts, extra=extra)
 
 
 def log_open(snapshot: _core.Snapshot, url: str, open_ms: float) -> None:
@@ -79,7 +80,7 @@ def log_open(snapshot: _core.Snapshot, url: str, open_ms: float) -> None:
     segment = snapshot.segment_summary()
     extra = {"table": url, "version": version, "open_ms": open_ms, "segment": dict(segment)}
     message = "opened version %d of %s in %.1f ms from %s"
-    logger.debug(message, version, url, open_ms, _segment_text(segment), extra=extra)
+    logger.debug(message, version, printable(url), open_ms, _segment_text(segment), extra=extra)
 
 
 def _segment_text(segment: SegmentSummary) -> str:
@@ -118,14 +119,15 @@ def log_scan(snapshot: _core.Snapshot, url: str, predicate: BoundTree | None) ->
     total, partitions, files = plan["files_total"], plan["files_after_partition"], plan["files"]
     extra = {"table": url, "version": version, "plan_ms": plan_ms, "plan": dict(plan)}
     message = "a scan of version %d of %s reads %d of %d files: partition values exclude %d, statistics %d"
-    logger.debug(message, version, url, files, total, total - partitions, partitions - files, extra=extra)
+    file_counts = (files, total, total - partitions, partitions - files)
+    logger.debug(message, version, printable(url), *file_counts, extra=extra)
 
 
 def log_warning(message: str) -> None:
     """Log a warning of the core, such as the reason why a checkpoint is ignored, and emit it."""
     logger = debug_logger()
     if logger is not None:
-        logger.debug("warning: %s", message)
+        logger.debug("warning: %s", printable(message))
     warn(message)
 
 
@@ -146,7 +148,8 @@ def log_requests() -> None:
         sizes = ((request["sent_bytes"] or None, "sent"), (request["received_bytes"], "received"))
         facts = "".join(f", {size} bytes {verb}" for size, verb in sizes if size is not None)
         message = "request %s: %s in %.1f ms%s"
-        logger.debug(message, asked, answer, request["elapsed_ms"], facts, extra={"request": dict(request)})
+        shown = (printable(asked), printable(answer or ""), request["elapsed_ms"], facts)
+        logger.debug(message, *shown, extra={"request": dict(request)})
     if requests["dropped"]:
         logger.debug("%d requests are missing here: too many between two lines", requests["dropped"])
 

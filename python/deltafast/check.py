@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 from deltafast import _core
 from deltafast._handle import core_storage
 from deltafast._util.locations import address
+from deltafast.exceptions import printable
 
 if TYPE_CHECKING:
     import os
@@ -58,9 +59,9 @@ class StoreCheck:
 
     def __repr__(self) -> str:
         width = max((len(finding.name) for finding in self.findings), default=0)
-        lines = [f"  {f.name:{width}}  {f.verdict:6}  {f.detail}" for f in self.findings]
+        lines = [f"  {f.name:{width}}  {f.verdict:6}  {printable(f.detail)}" for f in self.findings]
         verdict = "safe to commit to" if self.safe else "NOT SAFE to commit to"
-        return "\n".join([f"<StoreCheck {self.url}: {verdict}>", *lines])
+        return "\n".join([f"<StoreCheck {printable(self.url)}: {verdict}>", *lines])
 
 
 def check_store(

@@ -40,6 +40,32 @@ __all__ = [
     "VersionNotFoundError",
 ]
 
+#: Unicode categories of characters that a terminal obeys or hides: controls, formats, surrogates, line separators.
+_HIDDEN = frozenset(("Cc", "Cf", "Cs", "Zl", "Zp"))
+
+
+def printable(text: str, *, keep: str = "") -> str:
+    r"""Return text for people, in which characters that a terminal obeys or hides are escapes: `\x1b`, `\u202e`.
+
+    Names, values, paths and answers of servers come from others. Raw, their escape sequences would change a terminal's
+    title, clipboard or lines above, and marks of direction would show another order of characters.
+
+    Args:
+        text: Any text.
+        keep: Such characters to leave, for text with lines or tabs of our own.
+    """
+    if text.isprintable():
+        return text
+    from unicodedata import category  # rarely needed
+
+    return "".join(
+        character.encode("unicode_escape").decode()
+        if category(character) in _HIDDEN and character not in keep
+        else character
+        for character in text
+    )
+
+
 #: Optional attributes of an error, in addition to its message.
 DETAILS = ("file", "version", "line", "column", "feature", "path", "constraint", "resource")
 
@@ -48,7 +74,8 @@ class DeltaError(Exception):
     """Base class of the errors of deltafast.
 
     Args:
-        message: One line: what is wrong, where, and what to do.
+        message: One line: what is wrong, where, and what to do. Control characters become escapes; line ends stay,
+            since a few messages end with a preview of rows.
         file: The file that was read, relative to the table if it is below it.
         version: The table version that the error is about.
         line: Line in `file`, counted from 1.
@@ -81,7 +108,7 @@ class DeltaError(Exception):
         constraint: str | None = None,
         resource: str | None = None,
     ) -> None:
-        super().__init__(message)
+        super().__init__(printable(message, keep="\n"))
         self.file = file
         self.version = version
         self.line = line
@@ -222,6 +249,9 @@ class InternalError(DeltaError, RuntimeError):
 
 class DeltaWarning(UserWarning):
     """A file of the log is invalid, but the table could be read without it."""
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(printable(message))
 
 
 def warn(message: str, category: type[Warning] = DeltaWarning) -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeAlias, T
 
 from deltafast._display import schema_html
 from deltafast._libraries import names_missing
-from deltafast.exceptions import InvalidArgumentError
+from deltafast.exceptions import InvalidArgumentError, printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -465,7 +465,7 @@ class Field:
 
     def __repr__(self) -> str:
         metadata = f", metadata={self.metadata!r}" if self.metadata else ""
-        return f"Field({self.name}, {self.type!r}, nullable={self.nullable}{metadata})"
+        return f"Field({printable(self.name)}, {self.type!r}, nullable={self.nullable}{metadata})"
 
 
 class StructType(_Type):

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from deltafast.exceptions import printable
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -141,7 +143,7 @@ class RemoveAction:
     def __repr__(self) -> str:
         tags = "" if self.tags is None else f", tags={self.tags}"
         return (
-            f"RemoveAction(path={self.path}, data_change={self.data_change}, "
+            f"RemoveAction(path={printable(self.path)}, data_change={self.data_change}, "
             f"deletion_timestamp={self.deletion_timestamp}, size={self.size}, "
             f"partition_values={self.partition_values}{tags})"
         )

@@ -333,6 +333,9 @@ class ChangeStream:
 
         def batches() -> Iterator[pa.RecordBatch]:
             for batch in reader:
+                if not schema.names:
+                    yield batch  # `from_arrays` without arrays has no rows
+                    continue
                 arrays: list[Any] = []
                 for field in cast("Any", schema):
                     if field.name in marks:
@@ -347,4 +350,6 @@ class ChangeStream:
 def _reader(stream: _core.ArrowStream) -> pa.RecordBatchReader:
     import pyarrow as pa
 
-    return pa.RecordBatchReader.from_stream(RecordBatchReader(stream))
+    # Not over the C stream interface, in which an error is only a message: a missing file keeps its class.
+    reader = RecordBatchReader(stream)
+    return pa.RecordBatchReader.from_batches(reader.schema, reader)

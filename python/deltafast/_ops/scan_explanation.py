@@ -9,6 +9,7 @@ from deltafast._display import pairs_html, size_text, table_html
 from deltafast._expr.render import to_spark_sql
 from deltafast._expr.tree import Bound, Call, Cast, Col, In, Node, columns_of, walk
 from deltafast._util.options import names
+from deltafast.exceptions import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -121,12 +122,12 @@ class ScanExplanation:
     def __str__(self) -> str:
         """Return it as lines of text."""
         facts = [f"{name:<11} {value}" for name, value in self._facts()]
-        rows = [[item.condition, *self._excluded(item)] for item in self.conditions]
+        rows = [[printable(item.condition), *self._excluded(item)] for item in self.conditions]
         wide = max((len(row[0]) for row in rows), default=0)
         conditions = [f"  {condition:<{wide}}  {files}" for condition, files in rows]
         lines = [f"Scan of version {self.version} of {self.table}", *facts]
         lines += ["conditions, each on its own", *conditions] if conditions else []
-        return "\n".join([*lines, *(f"advice: {text}" for text in self.advice)])
+        return "\n".join(map(printable, [*lines, *(f"advice: {text}" for text in self.advice)]))
 
     def _repr_html_(self) -> str:
         rows = [(item.condition, *self._excluded(item)) for item in self.conditions]

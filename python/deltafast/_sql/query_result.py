@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from deltafast._display import table_html
 from deltafast._interop.duckdb_query import connect
+from deltafast.exceptions import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -105,7 +106,7 @@ class QueryResult:
         if not rows.column_names:
             return "<deltafast.QueryResult without columns>"
         with connect(external_access=False) as connection:
-            text = str(connection.from_arrow(rows))
+            text = printable(str(connection.from_arrow(rows)), keep="\n")
         return f"{text.rstrip()}\n... and more rows" if more else text.rstrip()
 
     def _repr_html_(self) -> str:

@@ -63,7 +63,8 @@ def info(table: str, storage: dict[str, str] | None, as_json: bool, version: int
         "clustered by": ", ".join(detail["clusteringColumns"]),
         "protocol": f"reader {detail['minReaderVersion']}, writer {detail['minWriterVersion']}",
         "features": ", ".join(detail["tableFeatures"]),
-        **detail["properties"],
+        # A property of any name keeps its own line.
+        **{f"property {key}": value for key, value in detail["properties"].items()},
     }
     show.facts({name: value for name, value in said.items() if value})
     values = [[f["name"], f["type"], "" if f["nullable"] else "NOT NULL", f["comment"]] for f in fields]
@@ -284,7 +285,7 @@ def explain(
     if as_json:
         show.machine(found.to_dict())
     else:
-        show.line(str(found))
+        show.lines(str(found))
     if min_pruning is None or 100 * found.pruning >= min_pruning:
         return 0
     show.problem(

@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from deltafast._expr.types import sql_name, type_from_json
+from deltafast.exceptions import printable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -73,7 +74,15 @@ def quoted(name: str) -> str:
 def string(value: str) -> str:
     """Return a string literal."""
     escaped = value.replace("\\", "\\\\").replace("'", "\\'").replace("\n", "\\n")
+    if not escaped.isprintable():
+        escaped = "".join(c if printable(c) == c else _code_point(c) for c in escaped)
     return f"'{escaped}'"
+
+
+def _code_point(character: str) -> str:
+    """Return the escape of a character in a string of Spark SQL."""
+    code = ord(character)
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"  # noqa: PLR2004 - of four hexadecimal digits
 
 
 def _nested(field: Mapping[str, Any]) -> str:

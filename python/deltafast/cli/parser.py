@@ -5,15 +5,23 @@ from __future__ import annotations
 import argparse
 import os
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from deltafast import _core
 from deltafast.cli import commands, row_commands, table_commands
+from deltafast.exceptions import printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 __all__ = ["parse"]
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser, also of each command, whose errors repeat no character that a terminal obeys."""
+
+    def error(self, message: str) -> NoReturn:
+        super().error(printable(message))
 
 
 class _Setting(argparse.Action):
@@ -94,7 +102,7 @@ def parse(arguments: Sequence[str] | None) -> tuple[Callable[..., int | None], d
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         "deltafast",
         description="Inspect, query and maintain Delta Lake tables.",
         allow_abbrev=False,

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from deltafast._interop.record_batch_reader import RecordBatchReader
     from deltafast.table import DeltaTable
 
 __all__ = ["append", "diff", "export", "merge", "tail"]
@@ -136,9 +137,9 @@ def _print_rows(batch: pa.RecordBatch, head: list[str] | None, as_json: bool) ->
             show.machine(row)
     elif rows:
         if names != head:
-            show.line("\t".join(names))
+            show.cells(names)
         for row in rows:
-            show.line("\t".join(show.text(value).replace("\t", " ").replace("\n", " ") for value in row.values()))
+            show.cells(map(show.text, row.values()))
     return names if rows else head or []
 
 
@@ -162,7 +163,7 @@ def export(
         if as_json:
             message = "--json describes the file, which standard output is not; give a file"
             raise UsageError(message)
-        _write("csv", rows.to_pyarrow(), sys.stdout.buffer)
+        _write("csv", rows, sys.stdout.buffer)
         return
     target = Path(output)
     kind = _format(target)
@@ -172,7 +173,7 @@ def export(
     part = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
         with part.open("wb") as file:
-            count = _write(kind, rows.to_pyarrow(), file)
+            count = _write(kind, rows, file)
         part.replace(target)
     except BaseException:
         part.unlink(missing_ok=True)
@@ -191,7 +192,7 @@ def _format(file: Path) -> str:
     return kind
 
 
-def _write(kind: str, rows: pa.RecordBatchReader, file: Any) -> int:
+def _write(kind: str, rows: RecordBatchReader, file: Any) -> int:
     """Write rows batch by batch; returns their number.
 
     Raises:

@@ -2,6 +2,9 @@
 
 On a terminal, rich draws the tables; without rich, their columns are aligned. Elsewhere, for other programs, values are
 separated by tabs and not padded.
+
+Text comes from tables, paths and servers, which may hold characters that a terminal obeys. Everything that is printed
+passes `_print`, and before it `printable` or, for JSON, `json_text`, which writes such characters as JSON's escapes.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from deltafast._display import size_text
 from deltafast._libraries import is_installed
+from deltafast.exceptions import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -25,7 +29,8 @@ if TYPE_CHECKING:
     from deltafast.doctor import Finding
     from deltafast.layout import Layout
 
-__all__ = ["bars", "facts", "findings", "layout", "line", "machine", "problem", "rows", "text"]
+__all__ = ["bars", "cells", "facts", "findings", "json_text", "layout", "line", "lines", "machine"]
+__all__ += ["plain", "problem", "rows", "text"]
 
 _WIDE = 100
 _BAR = 30
@@ -35,12 +40,32 @@ _COLORS = {"green": 32, "red": 31, "yellow": 33}
 
 def line(message: str, *, err: bool = False) -> None:
     """Print a line, on standard error if asked for."""
-    print(message, file=sys.stderr if err else sys.stdout)
+    _print(printable(message), err=err)
+
+
+def lines(block: str) -> None:
+    """Print text of several lines."""
+    _print(printable(block, keep="\n"))
+
+
+def cells(values: Iterable[str]) -> None:
+    """Print a line of cells, separated by tabs."""
+    _print("\t".join(map(_cell, values)))
+
+
+def _cell(value: str) -> str:
+    """Return a value for a cell of a line."""
+    return printable(value.replace("\t", " ").replace("\n", " "))
 
 
 def problem(kind: str, color: str, message: str) -> None:
     """Print a line on standard error that begins with a colored word."""
-    line(f"{_colored(kind, color, sys.stderr)} {' '.join(message.split())}", err=True)
+    _print(f"{_colored(kind, color, sys.stderr)} {printable(' '.join(message.split()))}", err=True)
+
+
+def _print(shown: str, *, err: bool = False) -> None:
+    """Print what was made printable; only our own colors are control characters in it."""
+    print(shown, file=sys.stderr if err else sys.stdout)
 
 
 def _colored(words: str, color: str, stream: Any) -> str:
@@ -56,23 +81,41 @@ def _console() -> Console | None:
     return Console(highlight=False)
 
 
-def _plain(lines: Iterable[Sequence[str]], title: str | None = None) -> None:
+def _plain(rows_of_cells: Iterable[Sequence[str]], title: str | None = None) -> None:
     """Print lines of cells: aligned on a terminal, else separated by tabs."""
-    kept = [[cell.replace("\t", " ").replace("\n", " ") for cell in cells] for cells in lines]
+    table = [list(map(_cell, row)) for row in rows_of_cells]
     if title:
-        line(title)
+        lines(title)
     if not sys.stdout.isatty():
-        for cells in kept:
-            line("\t".join(cells))
+        for row in table:
+            _print("\t".join(row))
         return
-    widths = [max(map(len, column)) for column in zip(*kept, strict=True)]
-    for cells in kept:
-        line("  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip())
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    for row in table:
+        _print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+
+
+def _drawn(value: str) -> str:
+    """Return a value for a cell that rich draws, which may have several lines."""
+    from rich.markup import escape
+
+    return escape(printable(value, keep="\t\n"))
 
 
 def machine(value: Any) -> None:
     """Print one JSON document."""
-    line(json.dumps(plain(value), ensure_ascii=False, allow_nan=False))
+    _print(json_text(value))
+
+
+def json_text(value: Any) -> str:
+    """Return JSON in one line; characters that a terminal obeys or hides are escapes, which keep them."""
+    document = json.dumps(plain(value), ensure_ascii=False, allow_nan=False)
+    if document.isprintable():
+        return document
+    # Such characters stand only in strings, where JSON takes an escape for each.
+    return "".join(
+        character if printable(character) == character else json.dumps(character)[1:-1] for character in document
+    )
 
 
 def plain(value: Any) -> Any:  # noqa: PLR0911 - one line a kind
@@ -115,16 +158,15 @@ def rows(names: Sequence[str], values: Iterable[Sequence[Any]], *, title: str | 
         _plain([list(names), *([text(value) for value in row] for row in kept)], title)
         return
     from rich import box
-    from rich.markup import escape
     from rich.table import Table
 
     table = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left", title_style="bold", header_style="bold cyan")
     for place, name in enumerate(names):
         column = [row[place] for row in kept if row[place] is not None]
         number = bool(column) and all(isinstance(value, (int, float, Decimal)) for value in column)
-        table.add_column(escape(name), justify="right" if number else "left", overflow="fold", max_width=_WIDE)
+        table.add_column(_drawn(name), justify="right" if number else "left", overflow="fold", max_width=_WIDE)
     for row in kept:
-        table.add_row(*(escape(text(value)) for value in row))
+        table.add_row(*(_drawn(text(value)) for value in row))
     console.print(table)
 
 
@@ -134,14 +176,13 @@ def facts(values: Mapping[str, Any], *, title: str | None = None) -> None:
     if console is None:
         _plain([(name, text(value)) for name, value in values.items()], title)
         return
-    from rich.markup import escape
     from rich.table import Table
 
     table = Table(box=None, show_header=False, title=title, title_justify="left", title_style="bold")
     table.add_column(style="cyan", no_wrap=True)
     table.add_column(overflow="fold")
     for name, value in values.items():
-        table.add_row(escape(name), escape(text(value)))
+        table.add_row(_drawn(name), _drawn(text(value)))
     console.print(table)
 
 
@@ -149,10 +190,10 @@ def findings(found: Sequence[Finding], uri: str) -> None:
     """Print findings with their remedies."""
     out = sys.stdout
     if not found:
-        line(f"{_colored('✓', 'green', out)} {uri} is well")
+        _print(f"{_colored('✓', 'green', out)} {printable(uri)} is well")
     for finding in found:
         mark, color = ("✗ problem", "red") if finding.level == "problem" else ("! advice", "yellow")
-        line(f"{_colored(mark, color, out)} {finding.what}: {finding.message}")
+        _print(f"{_colored(mark, color, out)} {printable(f'{finding.what}: {finding.message}')}")
         line(f"    → {finding.remedy}")
 
 
@@ -163,12 +204,11 @@ def bars(title: str, values: Sequence[tuple[str, float, str]], *, most: float | 
     if console is None:
         _plain([(name, "█" * max(1, round(_BAR * value / longest)), note) for name, value, note in values], title)
         return
-    from rich.markup import escape
     from rich.table import Table
 
     table = Table(box=None, show_header=False, title=title, title_justify="left", title_style="bold", padding=(0, 1))
     for name, value, note in values:
-        table.add_row(escape(name), f"[blue]{'█' * max(1, round(_BAR * value / longest))}[/blue]", escape(note))
+        table.add_row(_drawn(name), f"[blue]{'█' * max(1, round(_BAR * value / longest))}[/blue]", _drawn(note))
     console.print(table)
 
 

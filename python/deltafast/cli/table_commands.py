@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from deltafast.cli import show
 from deltafast.cli.opening import UsageError, is_watched, open_table
+from deltafast.exceptions import printable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,7 +25,13 @@ def schema(table: str, storage: dict[str, str] | None, as_json: bool, version: i
     opened = open_table(table, storage, version)
     if ddl:
         statement = create_statement(opened)
-        show.machine({"statement": statement}) if as_json else show.line(statement)
+        if as_json:
+            show.machine({"statement": statement})
+            return
+        if printable(statement, keep="\n") != statement:  # strings have escapes of SQL, names have none
+            message = "names have control characters, which are shown as escapes; --json has the exact statement"
+            show.problem("warning:", "yellow", message)
+        show.lines(statement)
         return
     found = json.loads(opened.schema().to_json())
     if as_json:
@@ -156,7 +163,7 @@ def check_store(table: str, storage: dict[str, str] | None, as_json: bool) -> in
             {"url": found.url, "safe": found.safe, "findings": [dataclasses.asdict(f) for f in found.findings]}
         )
     else:
-        show.line(repr(found))
+        show.lines(repr(found))
     return 0 if found.safe else 1
 
 

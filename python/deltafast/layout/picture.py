@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from deltafast._display import size_text
 from deltafast._libraries import names_missing
-from deltafast.exceptions import InvalidArgumentError
+from deltafast.exceptions import InvalidArgumentError, printable
 
 if TYPE_CHECKING:
     import os
@@ -25,6 +25,8 @@ _MOST = 20
 _LEAST_BARS = 4
 #: Characters of a value on an axis.
 _LONGEST = 18
+#: Characters of a name.
+_LONGEST_NAME = 60
 
 
 @names_missing
@@ -80,7 +82,7 @@ def _write(layout: LayoutData, figure: Any, target: Path, kind: str) -> None:
     if kind != ".html":
         _save(figure, target, kind)
         return
-    title = escape(f"{layout.name} at version {layout.version}")
+    title = escape(printable(f"{layout.name} at version {layout.version}"))
     page = f"<!doctype html><meta charset='utf-8'><title>{title}</title>{_svg_of(figure)}\n"
     target.write_text(page, encoding="utf-8")
 
@@ -106,7 +108,7 @@ def _figure(layout: LayoutData) -> Any:
     ranges = _axes(grid, 1, len(layout.ranges)) if layout.ranges else []
     count = "unknown" if layout.rows is None else f"{layout.rows - layout.deleted_rows:,}"
     about = f"{layout.uri} at version {layout.version}: {layout.files:,} files, {size_text(layout.bytes)}, {count} rows"
-    figure.suptitle(f"{layout.name}\n{about}", fontsize=12)
+    figure.suptitle(f"{_label(layout.name)}\n{printable(about)}", fontsize=12)
     _draw_sizes(sizes, layout)
     _draw_partitions(partitions, layout)
     for axis, of_column in zip(ranges, layout.ranges, strict=True):
@@ -144,7 +146,7 @@ def _draw_sizes(axis: Any, layout: LayoutData) -> None:
 
 def _draw_partitions(axis: Any, layout: LayoutData) -> None:
     parts = layout.partitions[:_MOST][::-1]
-    names = [part.name or "(not partitioned)" for part in parts]
+    names = [_label(part.name) or "(not partitioned)" for part in parts]
     bars = axis.barh(names, [part.bytes / (1 << 20) for part in parts], color=_GREEN)
     axis.bar_label(bars, [f" {part.files:,} files" for part in parts], fontsize=7, color=_GREY)
     axis.set_ylim(-0.6, max(len(parts), _LEAST_BARS) - 0.4)
@@ -157,7 +159,7 @@ def _draw_ranges(axis: Any, ranges: Ranges) -> None:
     # A file of one value is still seen as a dot.
     axis.hlines(range(len(ranges.low)), ranges.low, ranges.high, color=_BLUE, linewidth=1.2)
     axis.scatter(ranges.low, range(len(ranges.low)), color=_BLUE, s=3)
-    axis.set_title(f"values of {ranges.name} in each file")
+    axis.set_title(f"values of {_label(ranges.name)} in each file")
     axis.set_ylabel("files", fontsize=8)
     axis.set_yticks([])
     if ranges.scale == "time":
@@ -165,11 +167,13 @@ def _draw_ranges(axis: Any, ranges: Ranges) -> None:
         axis.tick_params(axis="x", rotation=30)
     elif ranges.scale == "rank":
         ends = [0.0, max(ranges.high)] if max(ranges.high) else [0.0]
-        axis.set_xticks(ends, [_short(text) for text in (ranges.least, ranges.greatest)][: len(ends)])
+        axis.set_xticks(ends, [_label(text, _LONGEST) for text in (ranges.least, ranges.greatest)][: len(ends)])
 
 
-def _short(text: str) -> str:
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+def _label(name: str, longest: int = _LONGEST_NAME) -> str:
+    """Return a name or value for the picture, shortened, so that it leaves room for the axes."""
+    shown = printable(name)
+    return shown if len(shown) <= longest else f"{shown[:longest]}…"
 
 
 def _draw_overlap(axis: Any, layout: LayoutData) -> None:
@@ -177,7 +181,7 @@ def _draw_overlap(axis: Any, layout: LayoutData) -> None:
     for clustered, color, label in ((True, _ORANGE, "clustering column"), (False, _GREY, "other column")):
         shares = [100 * column.share if column.clustered is clustered else 0.0 for column in columns]
         if any(shares):
-            axis.barh([column.name for column in columns], shares, color=color, label=label)
+            axis.barh([_label(column.name) for column in columns], shares, color=color, label=label)
     axis.set_xlim(0, 100)
     axis.set_title("files whose bounds overlap those of a file")
     axis.set_xlabel("% of files, on average; less is better", fontsize=8)
