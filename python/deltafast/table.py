@@ -843,7 +843,8 @@ class DeltaTable(HandleOwner):
             batch_size: Largest number of rows in a batch; if None, between 32,768 and 131,072 so that a batch has
                 about 4 MiB.
             metadata_columns: Columns to add: file_path, row_index (in the file), row_id and
-                row_commit_version (of tables with row tracking), base_row_id.
+                row_commit_version (of tables with row tracking), base_row_id. If the table has a column of
+                such a name, `columns` must be given without it.
             string_view: Return strings and binaries as Arrow views. That is faster and suits Polars and
                 DuckDB; most of pyarrow's functions do not support them.
             progress: True for a progress bar, a function of (done, total) files, or a tqdm-like bar.

@@ -397,6 +397,7 @@ impl PySnapshot {
                 cancel: cancel.clone(),
                 ..ScanRequest::default()
             };
+            request.check_metadata_names(&core)?;
             scan::scan(&core, &request)
         })
     }

@@ -121,7 +121,8 @@ pub struct ScanRequest {
     pub batch_rows: Option<usize>,
     /// The layout of strings.
     pub layout: StringLayout,
-    /// Further columns, after the table's.
+    /// Further columns, after the table's, to be read by position: a column of the table may have
+    /// the same name, and the metadata column then gets another one.
     pub metadata: Vec<MetadataColumn>,
     /// Only these files, by their path in the log, in this order.
     pub files: Option<Vec<String>>,
@@ -133,6 +134,42 @@ pub struct ScanRequest {
     pub ahead: usize,
     /// Cancels the work.
     pub cancel: CancellationToken,
+}
+
+impl ScanRequest {
+    /// Checks that the output has one column of each name, for callers that read columns by name.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] if a metadata column has the name of a requested column.
+    pub fn check_metadata_names(&self, snapshot: &Snapshot) -> Result<()> {
+        let schema = snapshot.schema();
+        let is_requested = |name: &str| match &self.columns {
+            Some(columns) => columns
+                .iter()
+                .any(|column| find(schema, column).is_some_and(|field| field.name == name)),
+            None => schema.fields.iter().any(|field| field.name == name),
+        };
+        for (n, column) in self.metadata.iter().enumerate() {
+            if self.metadata.iter().take(n).any(|other| other == column) {
+                return Err(Error::invalid(format!(
+                    "the metadata column `{}` is asked for twice",
+                    column.name()
+                )));
+            }
+        }
+        match self
+            .metadata
+            .iter()
+            .find(|column| is_requested(column.name()))
+        {
+            None => Ok(()),
+            Some(column) => Err(Error::invalid(format!(
+                "the metadata column `{}` has the name of a column of the table; name the columns \
+                 to read, without this one, in `columns`",
+                column.name()
+            ))),
+        }
+    }
 }
 
 impl Default for ScanRequest {
@@ -309,12 +346,6 @@ impl ResolvedColumns {
         columns: &[MetadataColumn],
     ) -> Result<()> {
         for column in columns {
-            if self.has_field(column.name()) {
-                return Err(Error::invalid(format!(
-                    "the metadata column `{}` has the name of another column",
-                    column.name()
-                )));
-            }
             self.row_index |= matches!(column, MetadataColumn::RowIndex | MetadataColumn::RowId);
             let property = match column {
                 MetadataColumn::RowId => Some("delta.rowTracking.materializedRowIdColumnName"),
@@ -334,7 +365,8 @@ impl ResolvedColumns {
                     self.raw.push((name.clone(), DataType::Long));
                 }
             }
-            self.fields.push(column.field());
+            let name = self.unique_name(column.name());
+            self.fields.push(column.field().with_name(name));
             self.sources.push(ColumnSource::Metadata(*column));
         }
         Ok(())
@@ -350,6 +382,16 @@ impl ResolvedColumns {
 
     fn has_field(&self, name: &str) -> bool {
         self.fields.iter().any(|field| field.name() == name)
+    }
+
+    /// The name with as many underscores before it as it takes to be that of no other column.
+    /// Expressions find columns by name and must find those of the table.
+    fn unique_name(&self, name: &str) -> String {
+        let mut unique_name = name.to_owned();
+        while self.has_field(&unique_name) {
+            unique_name.insert(0, '_');
+        }
+        unique_name
     }
 
     /// The position of a column among those read from the files, to which it is added if needed.

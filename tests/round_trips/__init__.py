@@ -1,0 +1,1 @@
+"""Generated tables and histories, read back by every reader and compared with a model in memory."""
