@@ -1235,6 +1235,10 @@ class ReplaceKey(TypedDict):
     """The data's column."""
     null_safe: NotRequired[bool]
     """Whether null equals null; otherwise a row with a null matches nothing."""
+    exact_target: NotRequired[bool]
+    """Whether the table's column has exactly this name, not another case of it."""
+    exact_source: NotRequired[bool]
+    """Whether the data's column has exactly this name."""
 
 
 AsSelect: TypeAlias = Literal["create", "create_or_replace", "replace"]

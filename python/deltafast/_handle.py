@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar, cast
 
 from deltafast import _core
 from deltafast._logging import log_open, log_scan
+from deltafast._util.dialect import Dialect
 from deltafast._util.filters import either, spell_nulls, with_change_columns
 from deltafast._util.fork_lock import ForkLock
 from deltafast._util.locations import address, location
@@ -181,6 +182,8 @@ class TableHandle:
         self.time_zone: str = options["time_zone"]
         #: Spark's ANSI mode of expressions, which a session of Spark can switch off.
         self.ansi = True
+        #: The meaning of double quotes in expressions.
+        self.dialect = Dialect.DELTAFAST
         started = perf_counter()
         self.snapshot = self._open(version, timestamp_ms)
         given = self._place.storage_options
@@ -337,15 +340,13 @@ class TableHandle:
         if predicate is None:
             return None
         from deltafast._expr import bind_predicate
-        from deltafast._expr.lexer import spark_text
 
         metadata = self._decode().metadata
         text = metadata["schemaString"]
-        if isinstance(predicate, str):
-            predicate = spark_text(predicate, {field.name for field in self.schema().fields})
+        schema = with_change_columns(text) if change_data else text
+        tree = bind_predicate(predicate, schema, dialect=self.dialect, zone=self.time_zone, ansi=self.ansi)
         if change_data:
-            return bind_predicate(predicate, with_change_columns(text), zone=self.time_zone, ansi=self.ansi)
-        tree = bind_predicate(predicate, text, zone=self.time_zone, ansi=self.ansi)
+            return tree
         if "delta.generationExpression" not in text:
             return tree
         from deltafast._expr.generated import add_generated_partition_filters

@@ -35,6 +35,7 @@ from deltafast._handle import (
 from deltafast._interop.record_batch_reader import RecordBatchReader
 from deltafast._libraries import names_missing
 from deltafast._util.arguments import COMMIT_ARGUMENTS, HOOKS_FIRST, also_by_position
+from deltafast._util.dialect import Dialect
 from deltafast._util.filters import either
 from deltafast._util.locations import address, local_path
 from deltafast._util.open_options import core_open_options
@@ -266,6 +267,7 @@ class DeltaTable(HandleOwner):
             ['day']
         """
         from deltafast._expr.constraints import bind_constraints
+        from deltafast._expr.stored import table_to_store
 
         refuse_share(table_uri)
         storage_options = with_provider(storage_options, credential_provider)
@@ -277,6 +279,7 @@ class DeltaTable(HandleOwner):
             properties = {**target.properties, **properties}
         else:
             uri = address(table_uri)
+        text, properties = table_to_store(text, properties, Dialect.DELTAFAST, time_zone)
         given = {key: value for key, value in properties.items() if value is not None}
         # No row could be written to a table whose expressions cannot be evaluated.
         bound = bind_constraints(_core.new_table_constraints(text, given), text, zone=time_zone)

@@ -14,6 +14,7 @@ from deltafast._catalog_tables.write_target import catalog_target
 from deltafast._handle import CoreStorage, HandleOwner, core_storage, handle_of
 from deltafast._libraries import names_missing
 from deltafast._util.arrow import Data, as_stream
+from deltafast._util.dialect import Dialect
 from deltafast._util.locations import address
 from deltafast._util.open_options import core_open_options
 from deltafast._util.options import commit_options, names, property_strings, text_options
@@ -223,14 +224,18 @@ def run_write(
     committer: Committer | None,
     progress: Progress = False,
     catalog: UnityCatalog | None = None,
+    dialect: Dialect | None = None,
 ) -> dict[str, str]:
     """Plan the write, bind its expressions and run it; the options are those of the core.
+
+    `dialect` is the meaning of double quotes in the predicate; by default that of the handle, or of the API.
 
     Returns:
         The metrics, as in the history; empty if there was nothing to write.
     """
-    from deltafast._expr.constraints import bind_constraints
+    from deltafast._expr.constraints import bind_constraints, bind_rows
 
+    data, options = _with_stored_constraints(data, options, zone)
     table = target = None
     if isinstance(table_or_uri, HandleOwner):
         table = handle_of(table_or_uri)
@@ -263,7 +268,12 @@ def run_write(
         if write is None:
             return {}
         ansi = table is None or table.ansi
-        done = write.run(bind_constraints(write.constraints, write.schema, predicate, zone=zone, ansi=ansi))
+        if dialect is None:
+            dialect = Dialect.DELTAFAST if table is None else table.dialect
+        rows = None
+        if predicate is not None:
+            rows = bind_rows(predicate, write.schema, dialect=dialect, zone=zone, ansi=ansi)
+        done = write.run(bind_constraints(write.constraints, write.schema, rows, zone=zone, ansi=ansi))
     if target is not None:
         target.finish()
     if table is not None:
@@ -271,7 +281,25 @@ def run_write(
     return done.metrics
 
 
-def replace_keys(replace_using: Sequence[str] | str | None, replace_on: str | None) -> list[ReplaceKey]:
+def _with_stored_constraints(data: Data, options: WriteOptions, zone: str) -> tuple[Data, WriteOptions]:
+    """Return the data, and the options with the constraints of a new table as they are stored."""
+    configuration = options.get("configuration")
+    if not configuration or not any('"' in (value or "") for value in configuration.values()):
+        return data, options
+    import pyarrow as pa
+
+    from deltafast._expr.stored import table_to_store
+    from deltafast.schema import Schema
+
+    reader = pa.RecordBatchReader.from_stream(as_stream(data))
+    schema_string = Schema.from_arrow(reader.schema).to_json()
+    _, stored = table_to_store(schema_string, configuration, Dialect.DELTAFAST, zone)
+    return reader, {**options, "configuration": stored}
+
+
+def replace_keys(
+    replace_using: Sequence[str] | str | None, replace_on: str | None, dialect: Dialect = Dialect.DELTAFAST
+) -> list[ReplaceKey]:
     """Return the columns by which rows are replaced, for the core."""
     from deltafast._expr.constraints import bind_keys
 
@@ -279,7 +307,7 @@ def replace_keys(replace_using: Sequence[str] | str | None, replace_on: str | No
         message = "give either `replace_using` or `replace_on`, not both"
         raise InvalidArgumentError(message)
     if replace_on is not None:
-        return bind_keys(replace_on)
+        return bind_keys(replace_on, dialect)
     using = names(replace_using)
     if using is None:
         return []

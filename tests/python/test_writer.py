@@ -1412,14 +1412,15 @@ def test_names_in_double_quotes_are_columns(tmp_path):
     write_deltalake(tmp_path, data)
     table = DeltaTable(tmp_path)
     assert table.to_pyarrow_table(filters='"Price" = 1')["s"].to_pylist() == ["a"]
-    # What is not a column is a text, as in Spark.
-    assert table.to_pyarrow_table(filters='s = "a"').num_rows == 1
+    # Only single quotes enclose a string.
+    with pytest.raises(InvalidArgumentError, match=r"no column 'a' .*single quotes a string"):
+        table.to_pyarrow_table(filters='s = "a"')
     assert table.to_pyarrow_table(filters="s = 'Price'").num_rows == 1
     write_deltalake(table, data.slice(0, 1), mode="overwrite", predicate='"Price" = 1')
     assert table.history(1)[0]["operationParameters"]["predicate"] == "`Price` = 1"
     assert table.count() == 2
-    table.alter.add_constraint({"positive": '"Price" > 0 AND "s" <> "x"'})
-    assert table.metadata().configuration["delta.constraints.positive"] == '`Price` > 0 AND `s` <> "x"'
+    table.alter.add_constraint({"positive": '"Price" > 0 AND "s" <> \'x\''})
+    assert table.metadata().configuration["delta.constraints.positive"] == "`Price` > 0 AND `s` <> 'x'"
     with pytest.raises(ConstraintViolatedError, match="positive"):
         write_deltalake(table, pa.table({"Price": [-1], "s": ["a"]}), mode="append")
     with pytest.raises(ConstraintViolatedError, match="positive"):

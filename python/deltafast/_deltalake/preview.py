@@ -6,11 +6,12 @@ import unicodedata
 from typing import TYPE_CHECKING, Any, cast
 
 from deltafast import _core
-from deltafast._expr import bind_expression
-from deltafast._expr.lexer import spark_text
+from deltafast._expr import bind_expression, read_schema
+from deltafast._expr.stored import constraint_sql
 from deltafast._handle import handle_of
 from deltafast._interop.record_batch_reader import RecordBatchReader
 from deltafast._util.arrow import as_stream
+from deltafast._util.dialect import Dialect
 from deltafast.exceptions import DETAILS, ConstraintViolatedError, DeltaError
 
 if TYPE_CHECKING:
@@ -89,11 +90,12 @@ def _violating(rows: pa.Table, table: DeltaTable) -> Any:
     compute: Any = pc
     columns: Any = rows
     schema = table.schema()
-    names = {field.name for field in schema.fields}
+    struct = read_schema(schema.to_json())
     wrong: Any = pa.array([False] * rows.num_rows)
     for name, sql in table.metadata().configuration.items():
         if name.startswith(_CONSTRAINT):
-            tree = bind_expression(spark_text(sql, names), schema.to_json(), zone=handle_of(table).time_zone)
+            text, zone = constraint_sql(sql, struct), handle_of(table).time_zone
+            tree = bind_expression(text, struct, dialect=Dialect.SPARK, zone=zone)
             found: Any = RecordBatchReader(_core.evaluate(tree, columns)).read_all().column(0)
             wrong = compute.or_(wrong, compute.invert(compute.fill_null(found, False)))
     for field in schema.fields:

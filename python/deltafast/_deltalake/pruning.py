@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any
 
 from deltafast._expr import syntax
-from deltafast._expr.lexer import spark_text
 from deltafast._expr.parser import parse
+from deltafast._util.dialect import Dialect
 from deltafast.exceptions import InvalidArgumentError
-
-if TYPE_CHECKING:
-    from collections.abc import Container, Iterator
 
 __all__ = ["unsupported_in_pruning"]
 
@@ -18,21 +15,20 @@ __all__ = ["unsupported_in_pruning"]
 _OPERATORS = frozenset({"=", "==", "!=", "<>", "<", "<=", ">", ">=", "<=>", "+", "-", "*", "/"})
 
 
-def unsupported_in_pruning(predicate: str, columns: Container[str]) -> str | None:
+def unsupported_in_pruning(predicate: str) -> str | None:
     """Return the reason why `deltalake` cannot prune files by a predicate; None if it can, or if the syntax is invalid.
 
     Args:
         predicate: The SQL string.
-        columns: Names of the table's columns.
     """
     try:
-        root = parse(spark_text(predicate, columns))
+        root = parse(predicate, dialect=Dialect.DELTALAKE)
     except InvalidArgumentError:
         return None
-    for node in _nodes(root):
+    for node in syntax.parts(root):
         operator = _operator(node)
         # Without a column the value is computed before files are pruned.
-        if operator is not None and any(isinstance(part, syntax.Name) for part in _nodes(node)):
+        if operator is not None and any(isinstance(part, syntax.Name) for part in syntax.parts(node)):
             return f"{operator} of a column is not supported"
     return None
 
@@ -52,15 +48,3 @@ def _operator(node: Any) -> str | None:
             return f"IS {kind.upper()}"
         case _:
             return None
-
-
-def _nodes(node: Any) -> Iterator[Any]:
-    """Yield the node and all nodes below it."""
-    waiting: list[Any] = [node]
-    while waiting:
-        found = waiting.pop()
-        if isinstance(found, tuple):
-            parts = cast("tuple[Any, ...]", found)
-            if hasattr(parts, "_fields"):
-                yield parts
-            waiting += parts

@@ -332,7 +332,7 @@ class DeltaTable(PlainTable, metaclass=_Both):
             return
         from deltafast._deltalake.pruning import unsupported_in_pruning
 
-        reason = unsupported_in_pruning(predicate, {field.name for field in self.schema().fields})
+        reason = unsupported_in_pruning(predicate)
         if reason is not None:
             message = f'Generic DeltaTable error: Cannot use predicate "{predicate}" for file skipping: {reason}'
             raise InvalidArgumentError(message)

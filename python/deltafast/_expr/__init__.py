@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from deltafast._core_types import BoundTree
     from deltafast._expr.binding import SessionFunctions
     from deltafast._expr.syntax import Syntax
+    from deltafast._util.dialect import Dialect
 
 __all__ = [
     "UnsupportedExpressionError",
@@ -41,6 +42,7 @@ def bind_predicate(
     predicate: object,
     schema: str | Mapping[str, Any] | types.Struct,
     *,
+    dialect: Dialect,
     zone: str = "UTC",
     ansi: bool = True,
     now: int | None = None,
@@ -52,6 +54,7 @@ def bind_predicate(
         predicate: Spark SQL text, DNF tuples (`[("a", "=", 1)]`, `[[...], [...]]`), a `pyarrow.compute.Expression` or a
             `polars.Expr`. The last three keep their own library's meaning of NaN and of nulls in lists.
         schema: The table's schema, as in the log's `schemaString`.
+        dialect: The meaning of double quotes in SQL text.
         zone: The session's time zone, for timestamps without a zone and for dates.
         ansi: Spark's ANSI mode: overflow, division by zero and bad casts raise instead of giving null.
         now: Microseconds since the epoch for `current_timestamp()`; the clock by default.
@@ -69,7 +72,7 @@ def bind_predicate(
     text = predicate if isinstance(predicate, str) else ""
     binder = Binder(struct, text, zone=zone, ansi=ansi, now=now, functions=functions)
     try:
-        node = binder.predicate(_syntax(predicate, binder))
+        node = binder.predicate(_syntax(predicate, binder, dialect))
         return Bound(simplify(node, zone), ansi, zone).to_tree()
     except RecursionError:
         msg = "the predicate nests too deep; write long lists with IN"
@@ -80,6 +83,7 @@ def bind_expression(
     text: str,
     schema: str | Mapping[str, Any] | types.Struct,
     *,
+    dialect: Dialect,
     zone: str = "UTC",
     ansi: bool = True,
     now: int | None = None,
@@ -89,7 +93,7 @@ def bind_expression(
     literals.time_zone(zone)
     binder = Binder(struct, text, zone=zone, ansi=ansi, now=now)
     try:
-        return Bound(simplify(binder.bind(parse(text, zone=zone)), zone), ansi, zone).to_tree()
+        return Bound(simplify(binder.bind(parse(text, dialect=dialect, zone=zone)), zone), ansi, zone).to_tree()
     except RecursionError:
         msg = "the expression nests too deep; write long lists with IN"
         raise InvalidArgumentError(msg) from None
@@ -114,10 +118,10 @@ def read_schema(schema: str | Mapping[str, Any] | types.Struct) -> types.Struct:
     return kind
 
 
-def _syntax(predicate: object, binder: Binder) -> Syntax:
+def _syntax(predicate: object, binder: Binder, dialect: Dialect) -> Syntax:
     """Choose the front end by the module of an object's class, without importing the others."""
     if isinstance(predicate, str):
-        return parse(predicate, zone=binder.zone)
+        return parse(predicate, dialect=dialect, zone=binder.zone)
     if isinstance(predicate, (list, tuple)):
         from deltafast._expr.dnf import from_dnf
 

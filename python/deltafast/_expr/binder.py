@@ -15,7 +15,7 @@ import time
 from typing import TYPE_CHECKING, Final, NoReturn
 
 from deltafast._expr import coercion, literals, types
-from deltafast._expr.errors import UnsupportedExpressionError, invalid, unsupported
+from deltafast._expr.errors import DOUBLE_QUOTES, UnsupportedExpressionError, invalid, unsupported
 from deltafast._expr.functions import CAST_FUNCTIONS, FUNCTIONS, Function
 from deltafast._expr.parser import MAX_DEPTH
 from deltafast._expr.rules import RULES
@@ -25,6 +25,7 @@ from deltafast._expr.syntax import (
     Case,
     CastTo,
     Constant,
+    ExactName,
     FieldOf,
     Func,
     InList,
@@ -203,7 +204,7 @@ class Binder:
 
     def _lookup(self, level: Struct, name: str, shown: str, pos: int | None) -> types.Field:
         found = [f for f in level.fields if f.name == name]
-        if not found:
+        if not found and not isinstance(name, ExactName):
             lower = name.lower()
             found = [f for f in level.fields if f.name.lower() == lower]
         if len(found) == 1:
@@ -211,15 +212,9 @@ class Binder:
         if found:
             names = ", ".join(f"`{f.name}`" for f in found)
             self.wrong(f"the name {shown!r} is ambiguous: {names}", pos, "write it in the exact case of one of them")
-        names = [f.name for f in level.fields]
-        from difflib import get_close_matches  # only for the message
-
-        near = get_close_matches(name, names, n=1)
-        if near:
-            hint = f"did you mean {near[0]!r}?"
-        else:
-            more = ", ..." if len(names) > _SHOWN_NAMES else ""
-            hint = f"there are: {', '.join(names[:_SHOWN_NAMES])}{more}" if names else "the table has no columns"
+        hint = _near_names(name, [f.name for f in level.fields])
+        if isinstance(name, ExactName):
+            hint = f"{hint} ({DOUBLE_QUOTES})"
         raise InvalidArgumentError(f"no column {shown!r}{self._where(pos)}; {hint}", column=shown)
 
     def _where(self, pos: int | None) -> str:
@@ -697,6 +692,17 @@ class Binder:
         if self._now is None:
             self._now = time.time_ns() // 1000
         return self._now
+
+
+def _near_names(name: str, names: Sequence[str]) -> str:
+    """Return the hint for a name that does not exist: a similar one, or some of those that do."""
+    from difflib import get_close_matches  # only for the message
+
+    alike = [known for known in names if known.lower() == name.lower()] or get_close_matches(name, names, n=1)
+    if alike:
+        return f"did you mean {alike[0]!r}?"
+    more = ", ..." if len(names) > _SHOWN_NAMES else ""
+    return f"there are: {', '.join(names[:_SHOWN_NAMES])}{more}" if names else "the table has no columns"
 
 
 def _interval(node: Syntax) -> IntervalLit | None:

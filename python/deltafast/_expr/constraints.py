@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING
 
 from deltafast._expr import UnsupportedExpressionError, bind_predicate, coercion, read_schema, syntax, types
 from deltafast._expr.binder import Binder
-from deltafast._expr.lexer import spark_text
+from deltafast._expr.errors import DOUBLE_QUOTES
 from deltafast._expr.parser import parse
 from deltafast._expr.render import to_spark_sql
 from deltafast._expr.simplify import simplify
+from deltafast._expr.stored import constraint_sql, generation_sql, sql_to_store, with_single_quotes
 from deltafast._expr.tree import Bound, Cast
+from deltafast._util.dialect import Dialect
 from deltafast.exceptions import InvalidArgumentError
 
 if TYPE_CHECKING:
@@ -25,18 +27,32 @@ if TYPE_CHECKING:
     from deltafast._core_types import BoundTree, NamedExpression, ReplaceKey, TableConstraints, ValuePlan
     from deltafast._expr.binding import SessionFunctions
 
-__all__ = ["bind_constraints", "bind_keys", "bind_rows", "bind_updates", "bound_value", "expressions", "quotes_hint"]
+__all__ = [
+    "bare_name",
+    "bind_constraints",
+    "bind_keys",
+    "bind_rows",
+    "bind_updates",
+    "bound_value",
+    "expressions",
+    "quotes_hint",
+]
 
 
 def bind_constraints(
-    constraints: TableConstraints, schema_string: str, predicate: object = None, *, zone: str = "UTC", ansi: bool = True
+    constraints: TableConstraints,
+    schema_string: str,
+    predicate: NamedExpression | None = None,
+    *,
+    zone: str = "UTC",
+    ansi: bool = True,
 ) -> TableConstraints:
     """Bind all expressions that the core requests.
 
     Args:
-        constraints: The expressions.
+        constraints: The expressions, as in the log.
         schema_string: The schema of the table after the operation.
-        predicate: The rows that a write replaces: any predicate of `bind_predicate`.
+        predicate: The rows that a write replaces, from `bind_rows`.
         zone: Time zone of timestamps without one.
         ansi: Spark's ANSI mode.
 
@@ -50,22 +66,21 @@ def bind_constraints(
     if not any(constraints.values()) and predicate is None:
         return constraints
     schema = read_schema(schema_string)
-    columns = {field.name for field in schema.fields}
     bound = copy.deepcopy(constraints)
     for check in bound["checks"]:
         what = f"the constraint `{check['name']}`"
-        sql = spark_text(check["sql"], columns)
-        check["tree"] = _named(what, lambda sql=sql: bind_predicate(sql, schema, zone=zone, ansi=ansi))
+        check["tree"] = _named(what, lambda sql=check["sql"]: _condition(sql, schema, zone, ansi=ansi))
     for kind in ("generated", "defaults"):
         for value in bound[kind]:
             what = f"the {'generated column' if kind == 'generated' else 'default of'} `{value['name']}`"
             # A default does not depend on the row.
             known = schema if kind == "generated" else types.Struct(())
             column = _column(schema, value["name"])
-            sql = spark_text(value["sql"], columns if kind == "generated" else ())
-            value["tree"] = _named(what, lambda sql=sql, k=known, c=column: _value(sql, k, c, zone, ansi=ansi))
+            value["tree"] = _named(
+                what, lambda sql=value["sql"], k=known, c=column: _stored_value(sql, k, c, zone, ansi=ansi)
+            )
     if predicate is not None:
-        bound["predicate"] = bind_rows(predicate, schema, zone=zone, ansi=ansi)
+        bound["predicate"] = predicate
     return bound
 
 
@@ -83,16 +98,20 @@ def bind_rows(
     predicate: object,
     schema: str | types.Struct,
     *,
+    dialect: Dialect,
     zone: str = "UTC",
     ansi: bool = True,
     functions: SessionFunctions | None = None,
 ) -> NamedExpression:
-    """Bind the predicate of the rows that an operation changes; `functions` as for `bind_updates`."""
+    """Bind the predicate of the rows that an operation changes; `functions` as for `bind_updates`.
+
+    Raises:
+        InvalidArgumentError: The predicate is invalid or empty.
+    """
     columns = read_schema(schema)
-    if isinstance(predicate, str):
-        predicate = spark_text(predicate, {field.name for field in columns.fields})
-    tree = bind_predicate(predicate, columns, zone=zone, ansi=ansi, functions=functions)
-    sql = predicate if isinstance(predicate, str) else to_spark_sql(tree)
+    tree = bind_predicate(predicate, columns, dialect=dialect, zone=zone, ansi=ansi, functions=functions)
+    # Spark's form, for the history of the table.
+    sql = sql_to_store(predicate, columns, dialect, zone) if isinstance(predicate, str) else to_spark_sql(tree)
     return {"name": "predicate", "sql": sql, "tree": tree}
 
 
@@ -100,6 +119,7 @@ def bind_updates(
     updates: Mapping[str, str],
     schema_string: str,
     *,
+    dialect: Dialect,
     zone: str = "UTC",
     ansi: bool = True,
     mode: str = "ansi",
@@ -110,6 +130,7 @@ def bind_updates(
     Args:
         updates: Spark SQL by column name, in any case, in quotes or without; fields of structs with dots.
         schema_string: The table's schema.
+        dialect: The meaning of double quotes.
         zone: Time zone of timestamps without one.
         ansi: Spark's ANSI mode, in which the expressions are evaluated.
         mode: Mode of casts to the types of columns, whatever `ansi` is: `ansi` (an error) or `try` (null).
@@ -120,19 +141,19 @@ def bind_updates(
         UnsupportedExpressionError: It may be right, but cannot be evaluated here with its exact meaning.
     """
     schema = read_schema(schema_string)
-    columns = {field.name for field in schema.fields}
     bound: dict[tuple[str, ...], ValuePlan] = {}
     for given, sql in updates.items():
-        path, column = _target(schema, given, zone)
+        path, column = _target(schema, given, dialect)
         name = ".".join(path)
         if any(path[: len(other)] == other[: len(path)] for other in bound):
             message = f"the column `{name}` is given a value twice"
             raise InvalidArgumentError(message)
-        text = spark_text(sql, columns)
         try:
             tree = _named(
                 f"the new value of `{name}`",
-                lambda sql=text, c=column: _value(sql, schema, c, zone, ansi=ansi, mode=mode, functions=functions),
+                lambda sql=sql, c=column: _value(
+                    sql, schema, c, zone, dialect=dialect, ansi=ansi, mode=mode, functions=functions
+                ),
             )
         except InvalidArgumentError as error:
             error.args = (f"{error}{quotes_hint(sql, column)}",)
@@ -153,11 +174,12 @@ def quotes_hint(sql: str, column: types.DataType) -> str:
 _SIDES = {"target": "target", "t": "target", "source": "source", "s": "source"}
 
 
-def bind_keys(condition: str) -> list[ReplaceKey]:
+def bind_keys(condition: str, dialect: Dialect) -> list[ReplaceKey]:
     """Read the condition of a replacement: equalities of a column of the target and one of the source.
 
     Args:
         condition: Spark SQL, `target.id = source.id AND target.day <=> source.day`.
+        dialect: The meaning of double quotes.
 
     Returns:
         What the core takes: `target`, `source` and `null_safe` of each.
@@ -166,7 +188,7 @@ def bind_keys(condition: str) -> list[ReplaceKey]:
         InvalidArgumentError: The condition is not an expression.
         UnsupportedExpressionError: The condition has other comparisons.
     """
-    node = parse(condition)
+    node = parse(condition, dialect=dialect)
     parts = node.args if isinstance(node, syntax.Logical) and node.op == "and" else (node,)
     return [_key(part) for part in parts]
 
@@ -177,11 +199,18 @@ def _key(node: syntax.Syntax) -> ReplaceKey:
         for side in (node.left, node.right):
             match side:
                 case syntax.Name((alias, column)):
-                    found[_SIDES.get(alias.lower(), "")] = column
+                    exact = isinstance(alias, syntax.ExactName)
+                    found[_SIDES.get(alias if exact else alias.lower(), "")] = column
                 case _:
                     pass
         if {"target", "source"} <= found.keys():
-            return {"target": found["target"], "source": found["source"], "null_safe": node.op == "<=>"}
+            return {
+                "target": found["target"],
+                "source": found["source"],
+                "null_safe": node.op == "<=>",
+                "exact_target": isinstance(found["target"], syntax.ExactName),
+                "exact_source": isinstance(found["source"], syntax.ExactName),
+            }
     message = (
         "`replace_on` takes equalities of a column of the target and one of the source, joined by AND: "
         "`target.id = source.id AND target.day <=> source.day`"
@@ -189,14 +218,13 @@ def _key(node: syntax.Syntax) -> ReplaceKey:
     raise UnsupportedExpressionError(message)
 
 
-def _target(schema: types.Struct, name: str, zone: str) -> tuple[tuple[str, ...], types.DataType]:
+def _target(schema: types.Struct, name: str, dialect: Dialect) -> tuple[tuple[str, ...], types.DataType]:
     """Return the path of the assigned column or field, with its type."""
-    quoted = len(name) > 1 and name[0] == name[-1] and name[0] in '`"'
-    bare = name[1:-1] if quoted else name
+    bare = bare_name(name, dialect)
     if (field := _field(schema, bare)) is not None:
         return (field.name,), field.type
     try:
-        node = parse(spark_text(name, {field.name for field in schema.fields}), zone=zone)
+        node = parse(name, dialect=dialect)
     except InvalidArgumentError:
         node = None
     path: list[str] = []
@@ -210,7 +238,8 @@ def _target(schema: types.Struct, name: str, zone: str) -> tuple[tuple[str, ...]
                 if isinstance(level, types.Struct)
                 else "it is not a struct"
             )
-            message = f"{shown} has no {'field' if path else 'column'} `{part}`; {has}"
+            hint = f" ({DOUBLE_QUOTES})" if isinstance(part, syntax.ExactName) else ""
+            message = f"{shown} has no {'field' if path else 'column'} `{part}`; {has}{hint}"
             raise InvalidArgumentError(message)
         path.append(field.name)
         level = field.type
@@ -218,9 +247,19 @@ def _target(schema: types.Struct, name: str, zone: str) -> tuple[tuple[str, ...]
 
 
 def _field(schema: types.Struct, name: str) -> types.Field | None:
-    """Return the field with a name, preferring the exact case."""
+    """Return the field with a name, preferring the exact case; a name in double quotes has no other."""
     alike = [field for field in schema.fields if field.name.lower() == name.lower()]
-    return next((field for field in alike if field.name == name), alike[0] if alike else None)
+    exact = next((field for field in alike if field.name == name), None)
+    return exact or (alike[0] if alike and not isinstance(name, syntax.ExactName) else None)
+
+
+def bare_name(name: str, dialect: Dialect) -> str:
+    """Return a name without its quotes."""
+    if len(name) > 1 and name[0] == name[-1] == "`":
+        return name[1:-1].replace("``", "`")
+    if dialect.quotes_names and len(name) > 1 and name[0] == name[-1] == '"':
+        return syntax.ExactName(name[1:-1].replace('""', '"'))
+    return name
 
 
 def _named(what: str, bind: Callable[[], BoundTree]) -> BoundTree:
@@ -235,12 +274,25 @@ def _column(schema: types.Struct, name: str) -> types.DataType:
     return next(field.type for field in schema.fields if field.name == name)
 
 
+def _condition(sql: str, schema: types.Struct, zone: str, *, ansi: bool) -> BoundTree:
+    """Return a constraint of the log."""
+    text = constraint_sql(sql, schema)
+    return bind_predicate(text, schema, dialect=Dialect.SPARK, zone=zone, ansi=ansi)
+
+
+def _stored_value(sql: str, schema: types.Struct, column: types.DataType, zone: str, *, ansi: bool) -> BoundTree:
+    """Return the value of a generated column, or of a default if no column can be used."""
+    text = generation_sql(sql, schema) if schema.fields else with_single_quotes(sql)
+    return _value(text, schema, column, zone, dialect=Dialect.SPARK, ansi=ansi)
+
+
 def _value(
     sql: str,
     schema: types.Struct,
     column: types.DataType,
     zone: str,
     *,
+    dialect: Dialect,
     ansi: bool,
     mode: str = "ansi",
     functions: SessionFunctions | None = None,
@@ -248,7 +300,7 @@ def _value(
     """Return a value of exactly the column's type."""
     binder = Binder(schema, sql, zone=zone, ansi=ansi, functions=functions)
     try:
-        return bound_value(binder, parse(sql, zone=zone), sql, column, mode).to_tree()
+        return bound_value(binder, parse(sql, dialect=dialect, zone=zone), sql, column, mode).to_tree()
     except RecursionError:
         msg = "the expression nests too deep"
         raise InvalidArgumentError(msg) from None

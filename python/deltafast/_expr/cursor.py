@@ -7,8 +7,9 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, ClassVar, NoReturn
 
-from deltafast._expr.errors import invalid, unsupported
+from deltafast._expr.errors import DOUBLE_QUOTES, invalid, unsupported
 from deltafast._expr.lexer import Token, tokenize
+from deltafast._util.dialect import Dialect
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -28,6 +29,7 @@ class TokenCursor:
         text: The SQL string.
         start: The position in the string at which the first token begins.
         lenient: Report an invalid token when a parser fails at it, see `tokenize`.
+        dialect: The meaning of double quotes; that of statements by default.
 
     Raises:
         InvalidArgumentError: As `tokenize`.
@@ -36,16 +38,17 @@ class TokenCursor:
     #: Remedy in the messages of `fail`.
     hint: ClassVar[str] = "see Spark's expression syntax; names that are keywords need `backticks`"
 
-    def __init__(self, text: str, start: int = 0, *, lenient: bool = False) -> None:
+    def __init__(self, text: str, start: int = 0, *, lenient: bool = False, dialect: Dialect = Dialect.SPARK) -> None:
         self.text = text
         self._lenient = lenient
+        self._dialect = dialect
         self.restart(start)
 
     # --- position --------------------------------------------------------------------------------
 
     def restart(self, start: int) -> None:
         """Tokenize the string again from a position in it, and continue there."""
-        self._tokens = tokenize(self.text, start, lenient=self._lenient)
+        self._tokens = tokenize(self.text, start, lenient=self._lenient, dialect=self._dialect)
         self.move(0)
 
     @property
@@ -165,7 +168,8 @@ class TokenCursor:
         token = self.token
         # A string literal can be as long as the statement.
         found = "the end" if token.kind == "end" else repr(token.text[:40])
-        raise self.error(f"{what}, found {found}", token.pos, self.hint)
+        hint = DOUBLE_QUOTES if token.kind == "exact" else self.hint
+        raise self.error(f"{what}, found {found}", token.pos, hint)
 
     def error(self, what: str, pos: int | None, hint: str) -> InvalidArgumentError:
         """Return the error of an invalid string, with the position in it."""

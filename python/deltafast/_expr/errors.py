@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from deltafast.exceptions import InvalidArgumentError
 
-__all__ = ["UnsupportedExpressionError", "invalid", "unsupported", "where"]
+__all__ = ["DOUBLE_QUOTES", "UnsupportedExpressionError", "invalid", "unsupported", "where"]
 
 _SHOWN = 60
+
+#: Hint about a name in double quotes that may have been meant as a string.
+DOUBLE_QUOTES: Final = "double quotes enclose a name in its exact case, and single quotes a string"
 
 
 class UnsupportedExpressionError(InvalidArgumentError, NotImplementedError):

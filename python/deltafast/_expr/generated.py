@@ -17,8 +17,10 @@ from deltafast._expr import literals, read_schema, types
 from deltafast._expr.binder import Binder
 from deltafast._expr.parser import parse
 from deltafast._expr.simplify import simplify
+from deltafast._expr.stored import generation_sql
 from deltafast._expr.tree import Bound, Call, Cast, Col, In, Lit, Node, SessionCall, call, joined
 from deltafast._expr.types import DATE, INTEGER, STRING, TIMESTAMP, TIMESTAMP_NTZ
+from deltafast._util.dialect import Dialect
 from deltafast.exceptions import InvalidArgumentError
 
 if TYPE_CHECKING:
@@ -87,7 +89,8 @@ def _generated(schema: types.Struct, wanted: Iterable[str] | None) -> list[_Gene
             continue
         try:
             # The zone does not matter: only the structure of the expression is inspected.
-            node = Binder(schema, field.generation).bind(parse(field.generation))
+            sql = generation_sql(field.generation, schema)
+            node = Binder(schema, sql).bind(parse(sql, dialect=Dialect.SPARK))
         except InvalidArgumentError:
             continue  # an expression outside the table of functions gives no filters, and breaks none
         node = _bare(simplify(node, "UTC"), field.type)

@@ -13,13 +13,12 @@ without a bound. Each of these would be a silently different predicate.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final, NamedTuple
+from functools import cache
+from typing import Final, NamedTuple
 
 from deltafast._expr.errors import invalid
+from deltafast._util.dialect import Dialect
 from deltafast.exceptions import InvalidArgumentError
-
-if TYPE_CHECKING:
-    from collections.abc import Container
 
 __all__ = [
     "OPAQUE",
@@ -29,7 +28,6 @@ __all__ = [
     "STRING",
     "Token",
     "skip_comment",
-    "spark_text",
     "tokenize",
     "unescape",
 ]
@@ -40,7 +38,8 @@ MAX_TEXT: Final = 4 << 20
 class Token(NamedTuple):
     """A token; `text` is its value, not its source, which begins at `pos` and ends before `end`.
 
-    `kind` is one of name, quoted, string, number, hex, op, end; or broken, whose text is a message.
+    `kind` is one of name, quoted, exact (a name in double quotes), string, number, hex, op, end; or broken, whose text
+    is a message.
     """
 
     kind: str
@@ -63,19 +62,31 @@ RAW: Final = r"'[^']*'|\"[^\"]*\""
 QUOTED: Final = r"`(?:[^`]|``)*`"
 #: Pattern of what a search for characters or words in Spark SQL skips; in it, comments do not nest.
 OPAQUE: Final = rf"{_COMMENT}|/\*.*?\*/|{STRING}|{QUOTED}"
-_TOKEN: Final = re.compile(
-    rf"""
-      (?P<space>{SPACE})
-    | (?P<raw>[rR](?P<rawbody>{RAW}))
-    | (?P<hex>[xX](?P<hexbody>{RAW}))
-    | (?P<string>{STRING})
-    | (?P<number>(?:\d+\.\d*|\.\d+|\d+)(?:[eE][+-]?\d+)?(?P<suffix>[bB][dD]|[lLsSyYfFdD])?)(?![A-Za-z0-9_])
-    | (?P<name>[A-Za-z0-9_]+)
-    | (?P<quoted>{QUOTED})
-    | (?P<op><=>|>>>|<<|>>|<=|>=|<>|!=|!<|!>|==|\|\||::|->|=>|[-+*/%~&|^=<>!(),.\[\]:?@])
-    """,
-    re.VERBOSE | re.DOTALL,
-)
+_APOSTROPHES: Final = r"'(?:[^'\\]|\\.|'')*'"
+_RAW_APOSTROPHES: Final = r"'[^']*'"
+_EXACT: Final = r"\"(?:[^\"]|\"\")*\""
+
+
+@cache
+def _token_pattern(*, quotes_names: bool) -> re.Pattern[str]:
+    """Return the pattern of a token, in which double quotes enclose a name or a string."""
+    string, raw, exact = (_APOSTROPHES, _RAW_APOSTROPHES, _EXACT) if quotes_names else (STRING, RAW, r"(?!)")
+    return re.compile(
+        rf"""
+          (?P<space>{SPACE})
+        | (?P<raw>[rR](?P<rawbody>{raw}))
+        | (?P<hex>[xX](?P<hexbody>{raw}))
+        | (?P<string>{string})
+        | (?P<exact>{exact})
+        | (?P<number>(?:\d+\.\d*|\.\d+|\d+)(?:[eE][+-]?\d+)?(?P<suffix>[bB][dD]|[lLsSyYfFdD])?)(?![A-Za-z0-9_])
+        | (?P<name>[A-Za-z0-9_]+)
+        | (?P<quoted>{QUOTED})
+        | (?P<op><=>|>>>|<<|>>|<=|>=|<>|!=|!<|!>|==|\|\||::|->|=>|[-+*/%~&|^=<>!(),.\[\]:?@])
+        """,
+        re.VERBOSE | re.DOTALL,
+    )
+
+
 _DOT: Final = re.compile(r"(?P<op>\.)")
 _COMMENT_MARK: Final = re.compile(r"/\*|\*/")
 _ESCAPE: Final = re.compile(r"\\(u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8}|[0-3][0-7]{2}|.)", re.DOTALL)
@@ -96,7 +107,9 @@ def unescape(body: str) -> str:
     return _ESCAPE.sub(one, body) if "\\" in body else body
 
 
-def tokenize(text: str, start: int = 0, *, lenient: bool = False) -> list[Token]:  # noqa: C901 - one line a kind
+def tokenize(  # noqa: C901 - one line a kind
+    text: str, start: int = 0, *, lenient: bool = False, dialect: Dialect = Dialect.SPARK
+) -> list[Token]:
     """Split a SQL string into tokens; the last token is always `end`.
 
     Args:
@@ -104,12 +117,14 @@ def tokenize(text: str, start: int = 0, *, lenient: bool = False) -> list[Token]
         start: The position to begin at.
         lenient: On an error, end with a token of the kind `broken`, which has the message. The rest may be in another
             dialect, and irrelevant.
+        dialect: The meaning of double quotes; that of statements by default.
 
     Raises:
         InvalidArgumentError: A character that starts no token, or a string or comment that is not closed.
     """
     if len(text) > MAX_TEXT:
         raise invalid("the expression is longer than 4 MiB", text, None, "pass a list of values as DNF tuples instead")
+    pattern = _token_pattern(quotes_names=dialect.quotes_names)
     out: list[Token] = []
     pos, size = start, len(text)
     while pos < size:
@@ -117,7 +132,7 @@ def tokenize(text: str, start: int = 0, *, lenient: bool = False) -> list[Token]
             pos = skip_comment(text, pos)
             continue
         try:
-            match = _match(text, pos, out)
+            match = _match(pattern, text, pos, out)
         except InvalidArgumentError as error:
             if not lenient:
                 raise
@@ -140,6 +155,8 @@ def tokenize(text: str, start: int = 0, *, lenient: bool = False) -> list[Token]
             out.append(Token("number", number[: len(number) - len(suffix)], pos, end, suffix.upper()))
         elif kind == "quoted":
             out.append(Token("quoted", text[pos + 1 : end - 1].replace("``", "`"), pos, end))
+        elif kind == "exact":
+            out.append(Token("exact", text[pos + 1 : end - 1].replace('""', '"'), pos, end))
         elif kind != "space":
             out.append(Token(kind, match[0], pos, end))
         pos = end
@@ -161,35 +178,15 @@ def skip_comment(text: str, start: int) -> int:
     raise invalid("a /* comment is never closed", text, start, "close it with */")
 
 
-def spark_text(text: str, columns: Container[str]) -> str:
-    """Change columns in double quotes, as in other dialects of SQL, to backquotes.
-
-    In Spark, double quotes enclose a string. Expressions for `deltalake` use them for names, and so do the constraints
-    that it writes to the log (`"Price" >= 0` for every name with a capital). So a string in double quotes that is
-    exactly a column's name, or that follows a dot, is treated as a name.
-    """
-    if '"' not in text:
-        return text
-    out: list[str] = []
-    done, dotted = 0, False
-    for token in tokenize(text):
-        named = token.kind == "string" and text[token.pos] == '"' and (dotted or token.text in columns)
-        if named:
-            out += [text[done : token.pos], "`", token.text.replace("`", "``"), "`"]
-            done = token.end
-        dotted = token.kind == "op" and token.text == "."
-    return "".join([*out, text[done:]])
-
-
-def _match(text: str, pos: int, before: list[Token]) -> re.Match[str]:
+def _match(pattern: re.Pattern[str], text: str, pos: int, before: list[Token]) -> re.Match[str]:
     """Return the token at `pos`; a dot after a name, `)` or `]` is a field access even if a digit follows."""
     if text[pos] == "." and before:
         last = before[-1]
-        if last.kind in ("name", "quoted") or (last.kind == "op" and last.text in ")]"):
+        if last.kind in ("name", "quoted", "exact") or (last.kind == "op" and last.text in ")]"):
             match = _DOT.match(text, pos)
             if match is not None:
                 return match
-    match = _TOKEN.match(text, pos)
+    match = pattern.match(text, pos)
     if match is None:
         char = text[pos]
         if char in "'\"`":

@@ -13,6 +13,7 @@ from deltafast._expr.parser import parse
 
 if TYPE_CHECKING:
     from deltafast._expr.tree import Lit
+    from deltafast._util.dialect import Dialect
 
 __all__ = ["listed"]
 
@@ -20,14 +21,15 @@ _COMPARISONS = frozenset(["=", "<=>", "<", "<=", ">", ">=", "+", "-", "*", "/", 
 _INTEGERS = (types.BYTE, types.SHORT, types.INTEGER, types.LONG)
 
 
-def listed(text: str, zone: str = "UTC") -> str | None:
+def listed(text: str, dialect: Dialect, zone: str = "UTC") -> str | None:
     """Return Spark's string form of an unresolved expression; None if it is not known here.
 
     Args:
         text: Spark SQL that was already bound.
+        dialect: The meaning of double quotes.
         zone: The session's time zone.
     """
-    return _shown(parse(text, zone=zone))
+    return _shown(parse(text, dialect=dialect, zone=zone))
 
 
 def _shown(node: syntax.Syntax) -> str | None:  # noqa: PLR0911 - one line a kind

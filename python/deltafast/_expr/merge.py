@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, NamedTuple, TypedDict
 
 from deltafast._expr import coercion, types
 from deltafast._expr.binder import Binder
-from deltafast._expr.constraints import quotes_hint
+from deltafast._expr.constraints import bare_name, quotes_hint
 from deltafast._expr.errors import UnsupportedExpressionError
-from deltafast._expr.lexer import spark_text
 from deltafast._expr.parser import parse
 from deltafast._expr.session_calls import uses_session
 from deltafast._expr.simplify import simplify
-from deltafast._expr.syntax import Name
+from deltafast._expr.syntax import ExactName, Name
 from deltafast._expr.tree import Bound, Call, Cast, Col, In, Lit, Node, SessionCall, joined, walk
 from deltafast._expr.types import BOOLEAN, VOID, Array, DataType, Field, Map, Struct
 from deltafast.exceptions import InvalidArgumentError
@@ -27,6 +26,8 @@ if TYPE_CHECKING:
 
     from deltafast._core_types import BoundTree, EqualityPlan, NamedExpression, ValuePlan
     from deltafast._expr.binding import SessionFunctions
+    from deltafast._expr.syntax import Syntax
+    from deltafast._util.dialect import Dialect
 
 __all__ = ["BOTH", "SOURCE", "TARGET", "Sides", "Value"]
 
@@ -59,6 +60,7 @@ class Sides:
         source: Schema of the source.
         target_alias: Alias of the target in expressions; `target` if None.
         source_alias: Alias of the source in expressions; `source` if None.
+        dialect: The meaning of double quotes.
         zone: Time zone of timestamps without one.
         ansi: Spark's ANSI mode, in which the expressions are evaluated.
         mode: Mode of casts to the types of columns, whatever `ansi` is: `ansi` (an error) or `try` (null).
@@ -72,13 +74,18 @@ class Sides:
         target_alias: str | None,
         source_alias: str | None,
         *,
+        dialect: Dialect,
         zone: str,
         ansi: bool,
         mode: str,
         functions: SessionFunctions | None = None,
     ) -> None:
         self.schemas = {TARGET: target, SOURCE: source}
-        self.aliases = {TARGET: _bare(target_alias or TARGET), SOURCE: _bare(source_alias or SOURCE)}
+        self.dialect = dialect
+        self.aliases = {
+            side: str(bare_name(alias or side, dialect))
+            for side, alias in ((TARGET, target_alias), (SOURCE, source_alias))
+        }
         if self.aliases[TARGET].lower() == self.aliases[SOURCE].lower():
             message = f"the target and the source are both called {self.aliases[TARGET]!r}; give them different aliases"
             raise InvalidArgumentError(message)
@@ -86,15 +93,13 @@ class Sides:
         self.ansi = ansi
         self.mode = mode
         self.functions = functions
-        self._columns = {field.name for schema in self.schemas.values() for field in schema.fields}
 
     # --- conditions
 
     def predicate(self, sql: str, sides: Sequence[str]) -> Node:
         """Return a condition over these sides; columns of a single side are not qualified."""
-        binder, text = self._binder(sql, sides)
         try:
-            node = simplify(binder.predicate(parse(text, zone=self.zone)), self.zone)
+            node = simplify(self._binder(sql, sides).predicate(self._parsed(sql)), self.zone)
         except RecursionError:
             message = "the condition nests too deep"
             raise InvalidArgumentError(message) from None
@@ -151,9 +156,8 @@ class Sides:
 
     def value(self, path: tuple[str, ...], sql: str, column: DataType, sides: Sequence[str]) -> ValuePlan:
         """Return a new value of exactly the column's type, or of a struct whose fields the core matches by name."""
-        binder, text = self._binder(sql, sides)
         try:
-            node = simplify(binder.bind(parse(text, zone=self.zone)), self.zone)
+            node = simplify(self._binder(sql, sides).bind(self._parsed(sql)), self.zone)
         except RecursionError:
             message = "the expression nests too deep"
             raise InvalidArgumentError(message) from None
@@ -198,18 +202,17 @@ class Sides:
 
     def predicate_or_value(self, sql: str) -> Node:
         """Return an expression over both sides, of any type."""
-        binder, text = self._binder(sql, BOTH)
-        return binder.bind(parse(text, zone=self.zone))
+        return self._binder(sql, BOTH).bind(self._parsed(sql))
 
     # --- names
 
     def target_path(self, name: str, schema: Struct) -> tuple[str, ...] | None:
         """Return the path of the column or field that gets a value; None if it does not exist."""
-        for candidate in (name, _bare(name)):
+        for candidate in (name, bare_name(name, self.dialect)):
             if (found := _find(schema, candidate)) is not None:
                 return (found.name,)
         parts = self._parts(name)
-        qualified = parts[0].lower() == self.aliases[TARGET].lower()
+        qualified = _is_called(self.aliases[TARGET], parts[0])
         return (found_path(schema, parts[1:]) if qualified else ()) or found_path(schema, parts) or None
 
     def new_path(self, name: str) -> tuple[str, ...]:
@@ -222,14 +225,18 @@ class Sides:
 
     def _parts(self, name: str) -> tuple[str, ...]:
         try:
-            node = parse(spark_text(name, self._columns), zone=self.zone)
+            node = self._parsed(name)
         except InvalidArgumentError:
             node = None
-        return node.parts if isinstance(node, Name) else tuple(_bare(part) for part in name.split("."))
+        if isinstance(node, Name):
+            return node.parts
+        return tuple(bare_name(part, self.dialect) for part in name.split("."))
 
-    def _binder(self, sql: str, sides: Sequence[str]) -> tuple[_Binder, str]:
-        text = spark_text(sql, self._columns)
-        return _Binder(self, tuple(sides), text), text
+    def _parsed(self, sql: str) -> Syntax:
+        return parse(sql, dialect=self.dialect, zone=self.zone)
+
+    def _binder(self, sql: str, sides: Sequence[str]) -> _Binder:
+        return _Binder(self, tuple(sides), sql)
 
 
 class _Binder(Binder):
@@ -243,11 +250,11 @@ class _Binder(Binder):
 
     def column(self, parts: Sequence[str], pos: int | None = None) -> Node:
         """Resolve a dotted name, with or without the alias of its side."""
-        first, rest = parts[0].lower(), tuple(parts[1:])
+        rest = tuple(parts[1:])
         for side, alias in self._sides.aliases.items():
             if (
                 rest
-                and first == alias.lower()
+                and _is_called(alias, parts[0])
                 and (_find(self._sides.schemas[side], rest[0]) or not self._known(parts))
             ):
                 if side not in self._allowed:
@@ -271,16 +278,17 @@ class _Binder(Binder):
         return any(_find(self._sides.schemas[side], parts[0]) for side in self._allowed)
 
 
-def _bare(name: str) -> str:
-    quoted = len(name) > 1 and name[0] == name[-1] and name[0] in '`"'
-    return name[1:-1].replace("``", "`") if quoted else name
+def _is_called(alias: str, name: str) -> bool:
+    """Return whether a name is that of a side; in double quotes, in its exact case."""
+    return name == alias if isinstance(name, ExactName) else name.lower() == alias.lower()
 
 
 def _find(schema: Struct, name: str) -> Field | None:
-    """Return the field with a name, preferring the exact case."""
+    """Return the field with a name, preferring the exact case; a name in double quotes has no other."""
     lower = name.lower()
     alike = [field for field in schema.fields if field.name.lower() == lower]
-    return next((field for field in alike if field.name == name), alike[0] if alike else None)
+    exact = next((field for field in alike if field.name == name), None)
+    return exact or (alike[0] if alike and not isinstance(name, ExactName) else None)
 
 
 find = _find

@@ -24,6 +24,7 @@ from deltafast._expr.syntax import (
     Case,
     CastTo,
     Constant,
+    ExactName,
     FieldOf,
     Func,
     InList,
@@ -40,6 +41,7 @@ from deltafast._expr.type_parser import SIMPLE_TYPES, read_type
 
 if TYPE_CHECKING:
     from deltafast._expr.lexer import Token
+    from deltafast._util.dialect import Dialect
 
 __all__ = ["ADDITION", "MAX_DEPTH", "ExpressionParser", "parse"]
 
@@ -96,15 +98,18 @@ _STOP: Final = frozenset(
         "WHERE",
     ]
 )
+#: Kinds of tokens that are names.
+_NAMES: Final = frozenset(["name", "quoted", "exact"])
 _UNIT_FUNCTIONS: Final = frozenset(["TIMESTAMPADD", "TIMESTAMPDIFF", "DATEADD", "DATEDIFF", "DATE_ADD", "DATE_DIFF"])
 _BARE_FUNCTIONS: Final = frozenset({"CURRENT_DATE", "CURRENT_TIMESTAMP"})
 
 
-def parse(text: str, *, zone: str = "UTC") -> Syntax:
+def parse(text: str, *, dialect: Dialect, zone: str = "UTC") -> Syntax:
     """Parse one expression.
 
     Args:
         text: Spark SQL.
+        dialect: The meaning of double quotes.
         zone: The session's time zone, for `TIMESTAMP` literals without one.
 
     Raises:
@@ -112,12 +117,17 @@ def parse(text: str, *, zone: str = "UTC") -> Syntax:
         UnsupportedExpressionError: Spark SQL that is not a scalar expression (subqueries, lambdas, windows).
     """
     try:
-        parser = ExpressionParser(TokenCursor(text), zone)
+        parser = ExpressionParser(TokenCursor(text, dialect=dialect), zone)
         node = parser.expression()
         parser.expect_end()
     except RecursionError:
         raise _too_deep(text, None) from None
     return node
+
+
+def _part(token: Token) -> str:
+    """Return a part of a name."""
+    return ExactName(token.text) if token.kind == "exact" else token.text
 
 
 def _too_deep(text: str, pos: int | None) -> Exception:
@@ -283,10 +293,10 @@ class ExpressionParser:
             pos = self._cursor.token.pos
             if self._cursor.accept_op("."):
                 token = self._cursor.advance()
-                if token.kind not in ("name", "quoted"):
+                if token.kind not in _NAMES:
                     self._cursor.back()
                     self._cursor.fail("expected a field name after '.'")
-                left = FieldOf(left, token.text, pos)
+                left = FieldOf(left, _part(token), pos)
             elif self._cursor.accept_op("["):
                 left = Item(left, self.expression(), pos)
                 self._cursor.expect_op("]")
@@ -322,7 +332,7 @@ class ExpressionParser:
             return Constant(Lit(self._hex_bytes(token), types.BINARY), token.pos)
         if token.kind == "name":
             return self._word()
-        if token.kind == "quoted":
+        if token.kind in _NAMES:
             return self._name()
         self._cursor.fail("expected a value")
 
@@ -373,10 +383,10 @@ class ExpressionParser:
 
     def _name(self) -> Syntax:
         pos = self._cursor.token.pos
-        parts = [self._cursor.advance().text]
-        while self._cursor.is_op(".") and self._cursor.ahead().kind in ("name", "quoted"):
+        parts = [_part(self._cursor.advance())]
+        while self._cursor.is_op(".") and self._cursor.ahead().kind in _NAMES:
             self._cursor.advance()
-            parts.append(self._cursor.advance().text)
+            parts.append(_part(self._cursor.advance()))
         if self._cursor.is_op("(") and len(parts) > 1:
             self._refuse("functions with a catalog or schema name", pos)
         return Name(tuple(parts), pos)

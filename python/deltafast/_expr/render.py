@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from deltafast._core_types import BoundTree
     from deltafast._expr.types import DataType
 
-__all__ = ["to_spark_sql"]
+__all__ = ["string_literal", "to_spark_sql"]
 
 _INFIX: Final = {
     "and": "AND",
@@ -58,6 +58,11 @@ def _node(tree: BoundTree | Bound | Node) -> Node:
 def to_spark_sql(tree: BoundTree | Bound | Node) -> str:
     """Spark SQL that binds to the same tree under the same ANSI mode and zone."""
     return _spark(_node(tree))
+
+
+def string_literal(value: str) -> str:
+    """Return a string as Spark SQL."""
+    return "'" + "".join(_ESCAPES.get(c, c) for c in value) + "'"
 
 
 def _spark(node: Node) -> str:
@@ -124,7 +129,7 @@ def _spark_literal(value: Value, t: DataType) -> str:  # noqa: C901, PLR0911 - o
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
-        return "'" + "".join(_ESCAPES.get(c, c) for c in value) + "'"
+        return string_literal(value)
     if isinstance(value, bytes):
         return f"X'{value.hex().upper()}'"
     if isinstance(value, decimal.Decimal):

@@ -7,9 +7,11 @@ a dataclass's time, and the first predicate of a process waits for all of them.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
     from deltafast._expr.tree import Lit
     from deltafast._expr.types import DataType
 
@@ -19,6 +21,7 @@ __all__ = [
     "Case",
     "CastTo",
     "Constant",
+    "ExactName",
     "FieldOf",
     "Func",
     "InList",
@@ -30,11 +33,19 @@ __all__ = [
     "Syntax",
     "Test",
     "Unary",
+    "parts",
+    "with_parts",
 ]
 
 
+class ExactName(str):
+    """A part of a name that was written in double quotes: it is found in its exact case only."""
+
+    __slots__ = ()
+
+
 class Name(NamedTuple):
-    """A column reference, still as its dotted parts."""
+    """A column reference, still as its dotted parts, which may be `ExactName`s."""
 
     parts: tuple[str, ...]
     pos: int | None = None
@@ -176,4 +187,51 @@ Syntax: TypeAlias = (
     | Func
     | FieldOf
     | Item
+)
+
+
+def parts(node: Syntax) -> Iterator[Syntax]:
+    """Yield the node and all nodes below it."""
+    waiting: list[Any] = [node]
+    while waiting:
+        item = waiting.pop()
+        if isinstance(item, _NODES):
+            yield item
+        if isinstance(item, tuple) and not isinstance(item, Constant):
+            waiting += cast("tuple[Any, ...]", item)
+
+
+def with_parts(node: Syntax, replace: Callable[[Syntax], Syntax | None]) -> Syntax:
+    """Return the node in which those below it for which `replace` returns another node are replaced."""
+    return cast("Syntax", _replaced(node, replace))
+
+
+def _replaced(item: Any, replace: Callable[[Syntax], Syntax | None]) -> Any:
+    if isinstance(item, _NODES):
+        other = replace(item)
+        if other is not None or isinstance(item, Constant):
+            return item if other is None else other
+        fields = cast("Any", item)
+        return fields._make(_replaced(part, replace) for part in fields)
+    if type(item) is tuple:
+        return tuple(_replaced(part, replace) for part in cast("tuple[Any, ...]", item))
+    return item
+
+
+_NODES = (
+    Name,
+    Constant,
+    IntervalLit,
+    Unary,
+    Binary,
+    Logical,
+    Between,
+    InList,
+    Like,
+    Test,
+    Case,
+    CastTo,
+    Func,
+    FieldOf,
+    Item,
 )

@@ -120,25 +120,31 @@ def _commit(
     snapshot: _core.Snapshot | None = None,
     predicate: FilterType | None = None,
 ) -> _core.Snapshot | None:
-    from deltafast._expr.constraints import bind_constraints
+    from deltafast._expr.constraints import bind_constraints, bind_rows
+    from deltafast._expr.stored import table_to_store
+    from deltafast._util.dialect import Dialect
 
     delta = schema if isinstance(schema, Schema) else Schema.from_arrow(schema)
     for action in actions:
         if not isinstance(action, (AddAction, RemoveAction)):  # pyright: ignore[reportUnnecessaryIsInstance]
             message = f"an action must be an AddAction or a RemoveAction, not a {type(action).__name__}"
             raise TypeError(message)
+    configuration = options.get("configuration") or {}
+    text, configuration = table_to_store(delta.to_json(), configuration, Dialect.DELTAFAST, "UTC")
+    options = {**options, "configuration": configuration}
     write = _core.TableWrite.plan(
         uri,
         options,
         actions=[_log_action(action) for action in actions],
-        schema=delta.to_json(),
+        schema=text,
         snapshot=snapshot,
         storage_options=storage_options,
     )
     if write is None:
         return snapshot
     # Rows of existing files are not checked, since they are not read.
-    return write.run(bind_constraints(write.constraints, write.schema, predicate)).snapshot
+    rows = None if predicate is None else bind_rows(predicate, write.schema, dialect=Dialect.DELTAFAST)
+    return write.run(bind_constraints(write.constraints, write.schema, rows)).snapshot
 
 
 def _log_action(action: AddAction | RemoveAction) -> Action:

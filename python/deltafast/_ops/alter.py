@@ -94,6 +94,21 @@ class TableAlterer:
     ) -> None:
         alter_table(self.table, kind, commit, hooks, **change)
 
+    def _to_store(self, schema: Schema) -> dict[str, Any]:
+        """Return the JSON of new columns, whose expressions are as they are stored."""
+        from deltafast._expr import read_schema, types
+        from deltafast._expr.stored import fields_to_store, has_quoted_expressions
+
+        tree: dict[str, Any] = json.loads(schema.to_json())
+        if not has_quoted_expressions(tree["fields"]):
+            return tree
+        existing = read_schema(self.table.schema().to_json()).fields
+        names = {field.name.lower() for field in existing}
+        new = [field for field in read_schema(schema.to_json()).fields if field.name.lower() not in names]
+        columns = types.Struct((*existing, *new))
+        fields = fields_to_store(tree["fields"], columns, self.table.dialect, self.table.time_zone)
+        return {**tree, "fields": fields}
+
     # --- columns ---------------------------------------------------------------------------------
 
     @also_by_position(*COMMIT_ARGUMENTS)
@@ -122,7 +137,7 @@ class TableAlterer:
             ['id', 'zip', 'city']
         """
         schema = Schema([fields] if isinstance(fields, Field) else list(fields))
-        change = {"fields": json.loads(schema.to_json()), "positions": list((after or {}).items())}
+        change = {"fields": self._to_store(schema), "positions": list((after or {}).items())}
         self._do("add_columns", commit_properties, post_commithook_properties, **change)
 
     def replace_columns(
@@ -152,7 +167,7 @@ class TableAlterer:
             ['city', 'id', 'zip']
         """
         schema = fields if isinstance(fields, Schema) else Schema(list(fields))
-        change = {"fields": json.loads(schema.to_json())}
+        change = {"fields": self._to_store(schema)}
         self._do("replace_columns", commit_properties, post_commithook_properties, **change)
 
     def move_column(
@@ -358,8 +373,12 @@ class TableAlterer:
         """
         default = metadata.get("CURRENT_DEFAULT")
         if default is not None:
+            from deltafast._expr import types
             from deltafast._expr.constraints import bind_constraints, expressions
+            from deltafast._expr.stored import sql_to_store
 
+            default = sql_to_store(default, types.Struct(()), self.table.dialect, self.table.time_zone)
+            metadata = {**metadata, "CURRENT_DEFAULT": default}
             constraints = expressions(defaults=[{"name": column, "sql": default}])
             table, schema = self.table, self.table.schema()
             if any(field.name == column for field in schema.fields):
@@ -395,14 +414,16 @@ class TableAlterer:
             >>> table.metadata().configuration
             {'delta.constraints.positive': 'id > 0'}
         """
+        from deltafast._expr import read_schema
         from deltafast._expr.constraints import bind_constraints, expressions
-        from deltafast._expr.lexer import spark_text
+        from deltafast._expr.stored import sql_to_store
 
-        schema = self.table.schema().to_json()
-        columns = {field.name for field in self.table.schema().fields}
-        given = sql_strings("constraints", constraints)
-        checks: list[NamedExpression] = [{"name": name, "sql": spark_text(sql, columns)} for name, sql in given.items()]
-        table = self.table
+        table, schema = self.table, self.table.schema().to_json()
+        columns, given = read_schema(schema), sql_strings("constraints", constraints)
+        checks: list[NamedExpression] = [
+            {"name": name, "sql": sql_to_store(sql, columns, table.dialect, table.time_zone)}
+            for name, sql in given.items()
+        ]
         bound = bind_constraints(expressions(checks=checks), schema, zone=table.time_zone, ansi=table.ansi)
         with counted(progress):
             self._do("add_constraints", commit_properties, post_commithook_properties, constraints=bound["checks"])
@@ -674,6 +695,10 @@ class TableAlterer:
         self._do("cluster_by", commit_properties, post_commithook_properties, columns=names(columns) or [])
 
 
+#: Changes that are refused for columns that constraints or generated columns use, see `TableChange::reads_references`.
+_READ_REFERENCES = frozenset(["drop_columns", "rename_column", "replace_columns", "change_type", "change_columns"])
+
+
 def alter_table(
     table: TableHandle,
     kind: str,
@@ -693,8 +718,9 @@ def alter_table(
     from deltafast._expr.constraints import bind_constraints
 
     snapshot = table.snapshot
-    text = table.schema().to_json()
-    bound = bind_constraints(_core.table_constraints(snapshot), text, zone=table.time_zone, ansi=table.ansi)
+    bound = _core.table_constraints(snapshot)
+    if kind in _READ_REFERENCES:
+        bound = bind_constraints(bound, table.schema().to_json(), zone=table.time_zone, ansi=table.ansi)
     given = cast("TableChange", {"kind": kind, **change})
     done = _core.alter(snapshot, given, bound, commit_options(commit, hooks))
     table.move(done.snapshot)

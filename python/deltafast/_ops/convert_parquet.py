@@ -82,12 +82,16 @@ def convert_to_deltalake(
         >>> DeltaTable("sales").partitions()
         [{'day': 'mon'}]
     """
+    from deltafast._expr.stored import refuse_quoted_constraints
+
     if mode not in ("error", "ignore"):
         message = f"mode must be error or ignore, not {mode!r}"
         raise InvalidArgumentError(message)
     if partition_strategy not in (None, "hive", "directory"):
         message = f"partition_strategy must be hive or directory, not {partition_strategy!r}"
         raise InvalidArgumentError(message)
+    properties = property_strings(configuration)
+    refuse_quoted_constraints(properties)
     partition: Any = None
     if partition_by is not None:
         schema = partition_by if isinstance(partition_by, Schema) else Schema.from_arrow(partition_by)
@@ -97,7 +101,7 @@ def convert_to_deltalake(
         "hive": partition_strategy != "directory",
         "name": name,
         "description": description,
-        "configuration": {key: value for key, value in property_strings(configuration).items() if value is not None},
+        "configuration": {key: value for key, value in properties.items() if value is not None},
         "collect_stats": collect_stats,
         "ignore_existing": mode == "ignore",
         "commit_options": commit_options(commit_properties, post_commithook_properties),

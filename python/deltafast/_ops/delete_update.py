@@ -35,7 +35,7 @@ def delete(
 ) -> dict[str, Any]:
     """See `DeltaTable.delete`."""
     schema, zone, ansi = table.schema().to_json(), table.time_zone, table.ansi
-    rows = None if predicate is None else bind_rows(predicate, schema, zone=zone, ansi=ansi)
+    rows = None if predicate is None else bind_rows(predicate, schema, dialect=table.dialect, zone=zone, ansi=ansi)
     options = _options(table, writer_properties, commit, hooks, max_conflict_retries)
     done = _core.delete(table.snapshot, options, rows)
     table.move(done.snapshot)
@@ -69,9 +69,11 @@ def update(
     if not updates:
         message = "there is nothing to update: no column is given a value"
         raise InvalidArgumentError(message)
-    schema, zone, ansi = table.schema().to_json(), table.time_zone, table.ansi
-    rows = None if predicate is None else bind_rows(predicate, schema, zone=zone, ansi=ansi)
-    assignments = bind_updates(sql_strings("updates", updates), schema, zone=zone, ansi=ansi, mode=mode)
+    schema, dialect, zone, ansi = table.schema().to_json(), table.dialect, table.time_zone, table.ansi
+    rows = None if predicate is None else bind_rows(predicate, schema, dialect=dialect, zone=zone, ansi=ansi)
+    assignments = bind_updates(
+        sql_strings("updates", updates), schema, dialect=dialect, zone=zone, ansi=ansi, mode=mode
+    )
     constraints = bind_constraints(_core.table_constraints(table.snapshot), schema, zone=zone, ansi=ansi)
     options = _options(table, writer_properties, commit, hooks, max_conflict_retries)
     done = _core.update(table.snapshot, options, assignments, constraints, rows)

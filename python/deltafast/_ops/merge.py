@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from deltafast._handle import TableHandle
     from deltafast._ops.engine.base import Engine
     from deltafast._util.arrow import Data
+    from deltafast._util.dialect import Dialect
     from deltafast._util.writer_properties import WriterProperties
     from deltafast.transaction import CommitProperties, PostCommitHookProperties
 
@@ -283,7 +284,7 @@ class TableMerger:
         table = self._table
         snapshot = table.snapshot
         merge = _core.TableMerge(snapshot, as_stream(self._source))
-        plan = self.bind(table, merge, table.time_zone, ansi=table.ansi).plan
+        plan = self.bind(table, merge, table.time_zone, dialect=table.dialect, ansi=table.ansi).plan
         with counted(self._progress):
             merge.read_source(plan)
             while True:
@@ -311,6 +312,7 @@ class TableMerger:
         merge: _core.TableMerge,
         zone: str,
         *,
+        dialect: Dialect,
         ansi: bool,
         functions: SessionFunctions | None = None,
     ) -> BoundMerge:
@@ -320,11 +322,14 @@ class TableMerger:
             table: The table.
             merge: The merge, not bound yet.
             zone: Time zone of timestamps without one.
+            dialect: The meaning of double quotes.
             ansi: Spark's ANSI mode.
             functions: Functions of a Spark session that expressions may use besides the core's.
         """
         before, source = read_schema(table.schema().to_json()), read_schema(merge.source_schema)
-        sides = Sides(before, source, *self._aliases, zone=zone, ansi=ansi, mode=self._mode, functions=functions)
+        sides = Sides(
+            before, source, *self._aliases, dialect=dialect, zone=zone, ansi=ansi, mode=self._mode, functions=functions
+        )
         condition = sides.condition(self._predicate)
         evolving, lacking = self._evolution(sides)
         target = merge.plan(evolving, lacking, self._options)

@@ -1,7 +1,9 @@
 """Conversion of a statement's expressions for the table's methods: names without an alias, strings in single quotes.
 
-In Spark, double quotes enclose a string. The methods of `DeltaTable` read such a string as a column if the column
-exists, as `deltalake` does; a statement has Spark's semantics, so an ambiguous string is refused.
+In Spark, double quotes enclose a string; to the methods of `DeltaTable`, a name. A statement of `deltafast.sql` has
+Spark's semantics, but its author may have meant a column, as in the SQL of other engines and in queries. So a string in
+double quotes is refused there if it is also a column, and in a comparison that reads no column: the misspelt column in
+`DELETE FROM t WHERE "nmae" <> 'a'` would delete all rows.
 """
 
 from __future__ import annotations
@@ -10,29 +12,38 @@ from typing import TYPE_CHECKING
 
 from deltafast._expr.errors import invalid
 from deltafast._expr.lexer import tokenize
+from deltafast._expr.parser import parse
+from deltafast._expr.syntax import Constant, Logical, Name, Unary, parts
 from deltafast._ops.delete_update import literal
+from deltafast._util.dialect import Dialect
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from deltafast._expr.lexer import Token
+    from deltafast._expr.syntax import Syntax
     from deltafast._sql.tree import Expression, Path
 
-__all__ = ["plain", "qualified"]
+__all__ = ["check_comparisons", "check_strings", "plain", "qualified"]
 
 
-def plain(value: Expression, columns: Collection[str], names: Mapping[Path, str] | None = None) -> str:
-    """Return the SQL string of an expression over one table.
+def plain(
+    value: Expression, columns: Collection[str], names: Mapping[Path, str] | None = None, *, dialect: Dialect
+) -> str:
+    """Return the SQL string of an expression over one table or, without `columns`, over several.
 
     Args:
         value: The expression.
         columns: The table's columns.
         names: Qualifiers of columns, in lower case, and their replacements; with an empty one the qualifier is removed,
             so that `t.a` becomes `a`.
+        dialect: `SPARK` or `STATEMENT`.
 
     Raises:
-        InvalidArgumentError: A string in double quotes is also a column's name.
+        InvalidArgumentError: A string in double quotes is also a column's name, in a statement.
     """
+    if dialect is Dialect.STATEMENT:
+        check_strings(value, columns)
     text = value.text
     tokens = tokenize(text)
     known = {name.lower() for name in columns}
@@ -42,9 +53,6 @@ def plain(value: Expression, columns: Collection[str], names: Mapping[Path, str]
     while at < len(tokens):
         token = tokens[at]
         if token.kind == "string" and text[token.pos] == '"':
-            if token.text in columns:
-                hint = f"write `{token.text}` for the column, '{token.text}' for the string"
-                raise invalid(f'"{token.text}" is a string in Spark SQL, and a column here', text, token.pos, hint)
             out += [text[done : token.pos], literal(token.text)]
             done = token.end
         elif own and token.kind in ("name", "quoted") and not (at and _is_dot(tokens[at - 1])):
@@ -57,6 +65,50 @@ def plain(value: Expression, columns: Collection[str], names: Mapping[Path, str]
             at += 2 * len(path) - 2
         at += 1
     return "".join([*out, text[done:]])
+
+
+def check_strings(value: Expression, columns: Collection[str]) -> None:
+    """Refuse a string in double quotes that is also a column's name.
+
+    Raises:
+        InvalidArgumentError: There is one.
+    """
+    for token in tokenize(value.text):
+        if token.kind == "string" and value.text[token.pos] == '"' and token.text in columns:
+            what = f'"{token.text}" is a string in Spark SQL, and a column here'
+            raise invalid(what, value.text, token.pos, _hint(token.text))
+
+
+def check_comparisons(value: Expression) -> None:
+    """Refuse a comparison with a string in double quotes that reads no column: the string may be a misspelt column.
+
+    Raises:
+        InvalidArgumentError: There is one.
+    """
+    if '"' in value.text:
+        _check_comparison(parse(value.text, dialect=Dialect.SPARK), value.text)
+
+
+def _check_comparison(node: Syntax, text: str) -> None:
+    match node:
+        case Logical(args=args):
+            for arg in args:
+                _check_comparison(arg, text)
+        case Unary(op="not", arg=arg):
+            _check_comparison(arg, text)
+        case _:
+            nodes = list(parts(node))
+            if any(isinstance(part, Name) for part in nodes):
+                return
+            for part in nodes:
+                if isinstance(part, Constant) and part.pos is not None and text[part.pos] == '"':
+                    string = str(part.lit.value)
+                    what = f'"{string}" is a string in Spark SQL, and the comparison reads no column'
+                    raise invalid(what, text, part.pos, _hint(string))
+
+
+def _hint(string: str) -> str:
+    return f"write `{string}` for the column, '{string}' for the string"
 
 
 def qualified(path: Path, names: Mapping[Path, str]) -> tuple[int, str] | None:

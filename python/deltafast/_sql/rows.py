@@ -10,6 +10,7 @@ from deltafast import _core
 from deltafast._expr import coercion, read_schema, syntax, types
 from deltafast._expr.binder import Binder
 from deltafast._expr.constraints import bound_value
+from deltafast._expr.stored import with_single_quotes
 from deltafast._handle import handle_of
 from deltafast._interop.record_batch_reader import RecordBatchReader
 from deltafast._sql.tree import Default, Expression, Query, TableName, Values
@@ -123,7 +124,7 @@ def default_of(field: Field) -> str | None:
         message = f"the values of `{field.name}` are made by the table: leave the column out"
         raise InvalidArgumentError(message)
     default = metadata.get("CURRENT_DEFAULT")
-    return None if default is None else str(default)
+    return None if default is None else with_single_quotes(str(default))
 
 
 def _literal_rows(

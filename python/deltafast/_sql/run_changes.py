@@ -4,21 +4,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+import pyarrow as pa
+
 from deltafast._expr.lexer import tokenize
 from deltafast._ops.delete_update import literal
 from deltafast._ops.merge import MergeClause
 from deltafast._sql.answers import counts
-from deltafast._sql.expressions import plain, qualified
+from deltafast._sql.expressions import check_comparisons, check_strings, plain, qualified
 from deltafast._sql.rows import constants, default_of, inserted_rows
 from deltafast._sql.tree import Default, Query, TableName, Values
+from deltafast._util.arrow import as_stream
+from deltafast._util.dialect import Dialect
 from deltafast.exceptions import InvalidArgumentError
 from deltafast.table import DeltaTable
 from deltafast.writer import write_deltalake
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    import pyarrow as pa
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from deltafast._sql.tables import Tables
     from deltafast._sql.tree import Assignment, Clause, Delete, Expression, Insert, Merge, Path, Source, Update
@@ -29,6 +31,7 @@ __all__ = [
     "merge_sql",
     "merged",
     "qualifiers",
+    "replaced_rows",
     "rows_of",
     "run_delete",
     "run_insert",
@@ -47,11 +50,11 @@ def run_insert(insert: Insert, tables: Tables) -> pa.RecordBatchReader:
     mode: Literal["append", "overwrite"] = "append" if insert.mode == "append" else "overwrite"
     if insert.mode == "where" and insert.condition is not None:
         names = qualifiers(insert.target, insert.target_alias)
-        options["predicate"] = plain(insert.condition, _columns(table), names)
+        options["predicate"] = replaced_rows(insert.condition, table, names, tables.dialect)
     elif insert.mode == "using":
         options["replace_using"] = list(insert.using)
     elif insert.mode == "on" and insert.condition is not None:
-        options["replace_on"] = _sides(insert.condition, insert)
+        options["replace_on"] = _sides(insert.condition, insert, tables.dialect)
     elif insert.mode == "overwrite" and (fixed := constants(insert, table, tables.zone)):
         options["predicate"] = " AND ".join(equal(name, value) for name, value in fixed.items())
     if insert.evolve:
@@ -77,10 +80,11 @@ def written(table: DeltaTable) -> int | None:
     return None if rows is None else int(rows)
 
 
-def _sides(condition: Expression, insert: Insert) -> str:
+def _sides(condition: Expression, insert: Insert, dialect: Dialect) -> str:
     """Return the condition of REPLACE ON, with `target` and `source` as the names of the sides."""
     source = {(insert.source_alias.lower(),): "source"} if insert.source_alias else {}
-    return plain(condition, (), source | qualifiers(insert.target, insert.target_alias, "target"))
+    names = source | qualifiers(insert.target, insert.target_alias, "target")
+    return plain(condition, (), names, dialect=dialect)
 
 
 def equal(name: str, value: Any) -> str:
@@ -92,27 +96,38 @@ def equal(name: str, value: Any) -> str:
 def run_delete(delete: Delete, tables: Tables) -> pa.RecordBatchReader:
     """Delete rows; returns their number."""
     table = tables.table(delete.target)
-    metrics = table.delete(rows_of(delete, table), commit_properties=tables.commit_properties)
+    rows = rows_of(delete, table, tables.dialect)
+    metrics = table.delete(rows, commit_properties=tables.commit_properties)
     return counts(num_affected_rows=metrics.get("num_deleted_rows"))
 
 
-def rows_of(change: Delete | Update, table: DeltaTable) -> str | None:
+def rows_of(change: Delete | Update, table: DeltaTable, dialect: Dialect) -> str | None:
     """Return the condition of a DELETE or UPDATE, without the table's alias; None for all rows."""
     if change.where is None:
         return None
-    return plain(change.where, _columns(table), qualifiers(change.target, change.alias))
+    return replaced_rows(change.where, table, qualifiers(change.target, change.alias), dialect)
+
+
+def replaced_rows(condition: Expression, table: DeltaTable, names: Mapping[Path, str], dialect: Dialect) -> str:
+    """Return the condition on the rows that a statement changes or replaces, without their qualifiers."""
+    rows = plain(condition, _columns(table), names, dialect=dialect)
+    if dialect is Dialect.STATEMENT:
+        check_comparisons(condition)
+    return rows
 
 
 def run_update(update: Update, tables: Tables) -> pa.RecordBatchReader:
     """Update rows; returns their number."""
     table = tables.table(update.target)
     metrics = table.update(
-        values_of(update, table), predicate=rows_of(update, table), commit_properties=tables.commit_properties
+        values_of(update, table, tables.dialect),
+        predicate=rows_of(update, table, tables.dialect),
+        commit_properties=tables.commit_properties,
     )
     return counts(num_affected_rows=metrics["num_updated_rows"])
 
 
-def values_of(update: Update, table: DeltaTable) -> dict[str, str]:
+def values_of(update: Update, table: DeltaTable, dialect: Dialect) -> dict[str, str]:
     """Return the new values of an UPDATE by column.
 
     Raises:
@@ -122,7 +137,7 @@ def values_of(update: Update, table: DeltaTable) -> dict[str, str]:
     values: dict[str, str] = {}
 
     def spell(value: Expression) -> str:
-        return plain(value, columns, names)
+        return plain(value, columns, names, dialect=dialect)
 
     for assignment in update.assignments:
         column, *fields = path = _assigned(assignment, table, names)
@@ -174,7 +189,11 @@ def run_merge(merge: Merge, tables: Tables) -> pa.RecordBatchReader:
             source = source.read_all().rename_columns(list(merge.source_columns)).to_reader()
     else:
         source = tables.readable(merge.source)
-    sql = merge_sql(merge, table)
+    columns: Sequence[str] = ()
+    if tables.dialect is Dialect.STATEMENT and any('"' in part.text for part in (*_conditions(merge), *_values(merge))):
+        source = pa.RecordBatchReader.from_stream(as_stream(source))
+        columns = source.schema.names
+    sql = merge_sql(merge, table, tables.dialect, columns)
     # Through the class: a subclass may return results as in `deltalake`.
     builder = DeltaTable.merge(
         table,
@@ -209,20 +228,40 @@ class MergeSql(NamedTuple):
     clauses: tuple[MergeClause, ...]
 
 
-def merge_sql(merge: Merge, table: DeltaTable) -> MergeSql:
+def merge_sql(merge: Merge, table: DeltaTable, dialect: Dialect, source_columns: Sequence[str] = ()) -> MergeSql:
     """Return the expressions of a MERGE, in which the qualifier of a side is its alias or the last part of its name.
 
     Raises:
-        InvalidArgumentError: A clause gives a column two values, or a clause can never apply.
+        InvalidArgumentError: A clause gives a column two values, a clause can never apply, or a string in double quotes
+            may be meant as a column.
     """
+    if dialect is Dialect.STATEMENT:
+        _check_quotes(merge, (*_columns(table), *source_columns))
     target, names = _side(merge.target, merge.alias, "target")
     source, others = _side(merge.source, merge.source_alias, "source")
     # A qualifier of both sides is ambiguous, so it is not replaced; nor is the name of a side.
     kept = (names.keys() ^ others.keys()) - {((target or "target").lower(),), ((source or "source").lower(),)}
     names = {path: name for path, name in (names | others).items() if path in kept}
-    clauses = tuple(_clause_of(clause, table, names) for clause in merge.clauses)
+    clauses = tuple(_clause_of(clause, table, names, dialect) for clause in merge.clauses)
     check_order(clauses)
-    return MergeSql(plain(merge.on, (), names), target, source, clauses)
+    return MergeSql(plain(merge.on, (), names, dialect=dialect), target, source, clauses)
+
+
+def _check_quotes(merge: Merge, columns: Collection[str]) -> None:
+    """Refuse strings in double quotes that may be meant as columns."""
+    for expression in (*_conditions(merge), *_values(merge)):
+        check_strings(expression, columns)
+    for condition in _conditions(merge):
+        check_comparisons(condition)
+
+
+def _conditions(merge: Merge) -> list[Expression]:
+    return [merge.on, *(clause.condition for clause in merge.clauses if clause.condition is not None)]
+
+
+def _values(merge: Merge) -> list[Expression]:
+    assignments = [assignment for clause in merge.clauses for assignment in clause.assignments or ()]
+    return [assignment.value for assignment in assignments if not isinstance(assignment.value, Default)]
 
 
 def _side(source: Source, alias: str | None, side: str) -> tuple[str | None, dict[Path, str]]:
@@ -252,9 +291,9 @@ def check_order(clauses: Sequence[MergeClause]) -> None:
             raise InvalidArgumentError(message)
 
 
-def _clause_of(clause: Clause, table: DeltaTable, names: Mapping[Path, str]) -> MergeClause:
+def _clause_of(clause: Clause, table: DeltaTable, names: Mapping[Path, str], dialect: Dialect) -> MergeClause:
     def spell(value: Expression) -> str:
-        return plain(value, (), names)
+        return plain(value, (), names, dialect=dialect)
 
     def assigned(path: Path) -> Path:
         found = qualified(path, names)

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         Show,
         Vacuum,
     )
+    from deltafast._util.dialect import Dialect
 
 __all__ = [
     "commits",
@@ -99,7 +100,7 @@ def run_optimize(optimize: Optimize, tables: Tables) -> pa.RecordBatchReader:
     """Compact or cluster the table's files."""
     table = tables.table(optimize.target)
     options = _options(table, tables)
-    where = _where(table, optimize.where)
+    where = _where(table, optimize.where, tables.dialect)
     laid = tables.optimizer(table)
     if optimize.full:
         if where is not None or optimize.zorder_by:
@@ -117,14 +118,15 @@ def run_reorg(reorg: Reorg, tables: Tables) -> pa.RecordBatchReader:
     table = tables.table(reorg.target)
     optimizer, options = tables.optimizer(table), _options(table, tables)
     if reorg.upgrade is None:
-        return _optimized(table, optimizer.purge(_where(table, reorg.where), **options))
+        return _optimized(table, optimizer.purge(_where(table, reorg.where, tables.dialect), **options))
     result = optimizer.upgrade_uniform(reorg.upgrade, **options)
     # If no file had to be rewritten, delta-spark returns no row.
     return _optimized(table, result) if result["numFilesRemoved"] else answer([], OPTIMIZED)
 
 
-def _where(table: DeltaTable, where: Expression | None) -> str | None:
-    return None if where is None else plain(where, [field.name for field in table.schema().fields])
+def _where(table: DeltaTable, where: Expression | None, dialect: Dialect) -> str | None:
+    columns = [field.name for field in table.schema().fields]
+    return None if where is None else plain(where, columns, dialect=dialect)
 
 
 def _options(table: DeltaTable, tables: Tables) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from deltafast import _core
+from deltafast._expr.stored import with_single_quotes
 from deltafast._handle import handle_of
 from deltafast._ops.alter import ColumnChanges
 from deltafast._ops.convert_parquet import convert_to_deltalake
@@ -35,11 +36,14 @@ from deltafast.table import DeltaTable
 from deltafast.writer import write_as_select
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import pyarrow as pa
 
     from deltafast._ops.alter import TableAlterer
     from deltafast._sql.tables import Tables
     from deltafast._sql.tree import Alter, AlterColumn, Change, Clone, Convert, CreateTable, Path
+    from deltafast._util.dialect import Dialect
     from deltafast.schema import DataType
 
 __all__ = ["run_alter", "run_clone", "run_convert", "run_create"]
@@ -61,7 +65,7 @@ def run_create(create: CreateTable, tables: Tables) -> pa.RecordBatchReader:
     else:
         DeltaTable.create(
             place,
-            Schema(list(create.columns)),
+            Schema(_in_single_quotes(create.columns, tables.dialect)),
             CREATE_MODES[create.mode],
             partition_by=list(create.partition_by),
             description=create.comment,
@@ -141,19 +145,22 @@ def run_convert(convert: Convert, tables: Tables) -> pa.RecordBatchReader:
 
 def run_alter(alter: Alter, tables: Tables) -> pa.RecordBatchReader:
     """Alter a table."""
-    _alter(tables.table(alter.target), alter.change, {"commit_properties": tables.commit_properties})
+    commit = {"commit_properties": tables.commit_properties}
+    _alter(tables.table(alter.target), alter.change, commit, tables.dialect)
     return nothing()
 
 
-def _alter(table: DeltaTable, change: Change, commit: dict[str, Any]) -> None:  # noqa: C901, PLR0912 - one line a change
+def _alter(  # noqa: C901, PLR0912 - one line a change
+    table: DeltaTable, change: Change, commit: dict[str, Any], dialect: Dialect
+) -> None:
     do = table.alter
     match change:
         case AddColumns(fields):
             after = {_dotted((*path, field.name)): place.after for path, field, place in fields if place is not None}
             new = _joined(tuple((path, field) for path, field, _ in fields), table.schema())
-            do.add_columns(new, after=after, **commit)
+            do.add_columns(_in_single_quotes(new, dialect), after=after, **commit)
         case ReplaceColumns(columns):
-            do.replace_columns(columns, **commit)
+            do.replace_columns(_in_single_quotes(columns, dialect), **commit)
         case DropColumns(columns, if_exists):
             names = [_dotted(path) for path in columns if not if_exists or _has(table.schema(), path)]
             if names:
@@ -176,7 +183,7 @@ def _alter(table: DeltaTable, change: Change, commit: dict[str, Any]) -> None:  
             do.set_table_description(comment or "", **commit)
         case AddConstraint(name, check):
             columns = [field.name for field in table.schema().fields]
-            do.add_constraint({name: plain(check, columns)}, **commit)
+            do.add_constraint({name: plain(check, columns, dialect=dialect)}, **commit)
         case DropConstraint(name, if_exists):
             do.drop_constraint(name, raise_if_not_exists=not if_exists, **commit)
         case DropFeature(feature, truncate):
@@ -199,8 +206,26 @@ def _alter_column(do: TableAlterer, change: AlterColumn, commit: dict[str, Any])
     elif change.what == "comment":
         do.set_column_metadata(name, {"comment": value}, **commit)
     else:
-        default = value.text if isinstance(value, Expression) else None
+        default = with_single_quotes(value.text) if isinstance(value, Expression) else None
         do.set_column_metadata(name, {"CURRENT_DEFAULT": default}, **commit)
+
+
+def _in_single_quotes(fields: Sequence[Field], dialect: Dialect) -> list[Field]:
+    """Return new columns whose expressions have no strings in double quotes.
+
+    Raises:
+        InvalidArgumentError: In a statement, such a string of a generated column is also a column.
+    """
+    columns = [field.name for field in fields]
+    out: list[Field] = []
+    for field in fields:
+        metadata = dict(field.metadata)
+        if (generation := metadata.get("delta.generationExpression")) is not None:
+            metadata["delta.generationExpression"] = plain(Expression(generation, 0), columns, dialect=dialect)
+        if (default := metadata.get("CURRENT_DEFAULT")) is not None:
+            metadata["CURRENT_DEFAULT"] = with_single_quotes(default)
+        out.append(field if metadata == field.metadata else Field(field.name, field.type, field.nullable, metadata))
+    return out
 
 
 def _dotted(path: Path) -> str:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, cast
 from deltafast._expr.literals import time_zone
 from deltafast._handle import handle_of
 from deltafast._util.arrow import as_stream, is_dataset
+from deltafast._util.dialect import Dialect
 from deltafast._util.locations import address
 from deltafast.exceptions import InvalidArgumentError, TableNotFoundError
 from deltafast.table import DeltaTable, pinned
@@ -40,6 +41,8 @@ class Tables:
     )
     #: Whether queries may use files, the network and extensions.
     external_access: bool = False
+    #: The meaning of double quotes in the statement.
+    dialect: Dialect = Dialect.STATEMENT
     #: Maintenance after the commit of an INSERT.
     post_commithook_properties: PostCommitHookProperties | None = None
     #: Tables that were opened by location or name.

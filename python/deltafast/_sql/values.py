@@ -14,6 +14,7 @@ from deltafast._expr.constraints import bound_value
 from deltafast._expr.parser import parse
 from deltafast._expr.tree import Lit
 from deltafast._interop.record_batch_reader import RecordBatchReader
+from deltafast._util.dialect import Dialect
 from deltafast.exceptions import InvalidArgumentError
 
 if TYPE_CHECKING:
@@ -43,7 +44,9 @@ def timestamp_value(value: Expression, zone: str) -> datetime:
 
 def cell(text: str, kind: DataType, zone: str, *, ansi: bool = True) -> Any:
     """Return one value of a type as a Python value."""
-    return _cell(parse(text, zone=zone), text, kind, Binder(_NOTHING, text, zone=zone, ansi=ansi))
+    return _cell(
+        parse(text, dialect=Dialect.SPARK, zone=zone), text, kind, Binder(_NOTHING, text, zone=zone, ansi=ansi)
+    )
 
 
 def column(strings: Sequence[str | None], kind: DataType, arrow: pa.DataType, zone: str, *, ansi: bool) -> Any:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from deltafast._expr.errors import UnsupportedExpressionError
+from deltafast._expr.stored import with_single_quotes
 from deltafast._handle import handle_of
 from deltafast._ops.alter import TableFeatures
 from deltafast._ops.merge import MergeClause
@@ -19,6 +20,7 @@ from deltafast._sql.reading import read_statement
 from deltafast._sql.run_changes import check_order, merged, rows_of, values_of
 from deltafast._sql.run_maintenance import run_describe, run_generate, run_optimize, run_restore, run_vacuum
 from deltafast._sql.run_tables import run_convert
+from deltafast._util.dialect import Dialect
 from deltafast.exceptions import InvalidArgumentError, TableNotFoundError
 from deltafast.spark._scan.physical_columns import field_of
 from deltafast.spark._scan.reader import followed
@@ -226,7 +228,7 @@ class DeltaTable:
         where = as_condition(condition)
         table = self._newest()
         wanted = tree.Delete(_TABLE, self._alias, None if where is None else tree.Expression(where, 0))
-        metrics = dml.delete(self._session, table, rows_of(wanted, table))
+        metrics = dml.delete(self._session, table, rows_of(wanted, table, Dialect.SPARK))
         return self._affected(metrics["num_deleted_rows"])
 
     @translated()
@@ -255,7 +257,9 @@ class DeltaTable:
             for name, text in values.items()
         )
         wanted = tree.Update(_TABLE, self._alias, assignments, None if where is None else tree.Expression(where, 0))
-        metrics = dml.update(self._session, table, values_of(wanted, table), rows_of(wanted, table))
+        metrics = dml.update(
+            self._session, table, values_of(wanted, table, Dialect.SPARK), rows_of(wanted, table, Dialect.SPARK)
+        )
         return self._affected(metrics["num_updated_rows"])
 
     def merge(self, source: Any, condition: Any) -> DeltaMergeBuilder:
@@ -868,7 +872,7 @@ def _generated(always: Any, by_default: Any) -> dict[str, Any]:
     """Return the column metadata that describes how values are generated."""
     metadata: dict[str, Any] = {}
     if isinstance(always, str):
-        metadata["delta.generationExpression"] = always
+        metadata["delta.generationExpression"] = with_single_quotes(always)
     elif isinstance(always, IdentityGenerator):
         metadata |= _identity(always, explicit=False)
     elif always is not None:

@@ -186,6 +186,24 @@ pub enum TableChange {
     },
 }
 
+impl TableChange {
+    /// Whether the change is refused for columns that constraints or generated columns use.
+    ///
+    /// The other changes do not need the bound expressions, so that a constraint that cannot be
+    /// bound can be dropped.
+    #[must_use]
+    pub fn reads_references(&self) -> bool {
+        matches!(
+            self,
+            Self::DropColumns { .. }
+                | Self::RenameColumn { .. }
+                | Self::ReplaceColumns { .. }
+                | Self::ChangeType { .. }
+                | Self::ChangeColumns { .. }
+        )
+    }
+}
+
 /// A schema as JSON.
 pub type SchemaJson = Value;
 
@@ -199,7 +217,8 @@ struct AlteredTable {
     reads_all: bool,
 }
 
-/// Changes a table. `bound` are its current constraints, bound to its schema.
+/// Changes a table. `bound` are its current constraints, bound to its schema if the change
+/// [reads references](TableChange::reads_references).
 ///
 /// # Errors
 /// [`Error::Invalid`] for a change that is not possible, with the reason;
@@ -213,28 +232,11 @@ pub fn alter(
     cancel: &CancellationToken,
 ) -> Result<CommitResult> {
     check_writable(snapshot)?;
-    let asked = TableConstraints::of(
-        snapshot.protocol(),
-        snapshot.metadata(),
-        snapshot.schema(),
-        |_| false,
-    )?;
-    let rules = TableConstraints {
-        predicate: None,
-        ..bound.clone()
-    }
-    .rules(&asked, Vec::new())?;
-    let mut uses: Vec<(String, BoundExpr)> = rules
-        .checks
-        .into_iter()
-        .map(|check| (format!("the constraint `{}`", check.name), check.expr))
-        .collect();
-    uses.extend(
-        rules
-            .generated
-            .into_iter()
-            .map(|rule| (format!("the generated column `{}`", rule.column), rule.expr)),
-    );
+    let uses = if change.reads_references() {
+        column_references(snapshot, bound)?
+    } else {
+        Vec::new()
+    };
     let mut altered = AlterCommand::of(snapshot, &uses, cancel).apply(change)?;
     let filled;
     let snapshot = if altered.metadata.flag(ROW_TRACKING) && !snapshot.metadata().flag(ROW_TRACKING)
@@ -266,6 +268,33 @@ pub fn alter(
     }
     transaction.extend(altered.domains.into_iter().map(Action::DomainMetadata));
     commit(transaction, altered.operation, commit_options, cancel)
+}
+
+/// The expressions that use columns, each with what it is.
+fn column_references(
+    snapshot: &Snapshot,
+    bound: &TableConstraints,
+) -> Result<Vec<(String, BoundExpr)>> {
+    let asked = TableConstraints::of(
+        snapshot.protocol(),
+        snapshot.metadata(),
+        snapshot.schema(),
+        |_| false,
+    )?;
+    let rules = TableConstraints {
+        predicate: None,
+        ..bound.clone()
+    }
+    .rules(&asked, Vec::new())?;
+    let checks = rules
+        .checks
+        .into_iter()
+        .map(|check| (format!("the constraint `{}`", check.name), check.expr));
+    let generated = rules
+        .generated
+        .into_iter()
+        .map(|rule| (format!("the generated column `{}`", rule.column), rule.expr));
+    Ok(checks.chain(generated).collect())
 }
 
 /// The operation name for a change of one column.

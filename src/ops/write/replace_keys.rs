@@ -34,6 +34,12 @@ pub struct ReplaceKey {
     /// Whether null equals null; otherwise a row with a null matches nothing.
     #[serde(default)]
     pub null_safe: bool,
+    /// Whether the table's column has exactly this name, not another case of it.
+    #[serde(default)]
+    pub exact_target: bool,
+    /// Whether the data's column has exactly this name.
+    #[serde(default)]
+    pub exact_source: bool,
 }
 
 impl std::fmt::Display for ReplaceKey {
@@ -89,14 +95,18 @@ impl ReplaceKeySet {
     ) -> Result<Self> {
         let mut fields = Vec::with_capacity(keys.len());
         for key in &mut keys {
-            let Some(field) = table.field(&key.target) else {
+            let is_named =
+                |field: &&StructField, name: &str, exact: bool| !exact || field.name == name;
+            let field = table.field(&key.target);
+            let Some(field) = field.filter(|of| is_named(of, &key.target, key.exact_target)) else {
                 return Err(Error::invalid(format!(
                     "rows are replaced by `{}`, which is not a column of the table",
                     key.target
                 ))
                 .at_column(&key.target));
             };
-            let Some(own) = data.field(&key.source) else {
+            let own = data.field(&key.source);
+            let Some(own) = own.filter(|of| is_named(of, &key.source, key.exact_source)) else {
                 return Err(Error::invalid(format!(
                     "rows are replaced by `{}`, which the data does not have",
                     key.source
@@ -401,6 +411,8 @@ mod tests {
             target: (*target).into(),
             source: (*source).into(),
             null_safe: *null_safe,
+            exact_target: false,
+            exact_source: false,
         };
         ReplaceKeySet::new(
             pairs.iter().map(key).collect(),

@@ -6,6 +6,7 @@ import pytest
 
 from deltafast._expr import bind_expression, bind_predicate
 from deltafast._expr.render import to_spark_sql
+from deltafast._util.dialect import Dialect
 
 COLUMNS = {
     "id": "integer",
@@ -64,13 +65,13 @@ class Bind:
     schema = SCHEMA
 
     def __call__(self, predicate: object, **settings: object) -> str:
-        return to_spark_sql(bind_predicate(predicate, self.schema, **settings))
+        return to_spark_sql(bind_predicate(predicate, self.schema, **{"dialect": Dialect.SPARK, **settings}))
 
     def expression(self, text: str, **settings: object) -> str:
-        return to_spark_sql(bind_expression(text, self.schema, **settings))
+        return to_spark_sql(bind_expression(text, self.schema, **{"dialect": Dialect.SPARK, **settings}))
 
     def tree(self, text: str, **settings: object):
-        return bind_expression(text, self.schema, **settings)["expr"]
+        return bind_expression(text, self.schema, **{"dialect": Dialect.SPARK, **settings})["expr"]
 
     def type(self, text: str, **settings: object):
         tree = self.tree(text, **settings)

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 import pytest
 
 from deltafast._expr import UnsupportedExpressionError, bind_predicate
+from deltafast._util.dialect import Dialect
 from deltafast.exceptions import InvalidArgumentError
 from python.expr.conftest import field, table
 
@@ -123,7 +124,9 @@ def test_comparisons_with_nan_and_null_are_arrows(op, negated, left, right):
     expression = ops[op](*sides)
     if negated:
         expression = ~expression
-    found = pa.table(evaluate(bind_predicate(expression, ROWS_SCHEMA), ROWS))["value"].to_pylist()
+    found = pa.table(evaluate(bind_predicate(expression, ROWS_SCHEMA, dialect=Dialect.SPARK), ROWS))[
+        "value"
+    ].to_pylist()
     assert found == arrow_values(expression)
 
 
@@ -141,7 +144,9 @@ def test_comparisons_with_nan_and_null_are_arrows(op, negated, left, right):
 def test_functions_on_nan_and_null_are_arrows(expression):
     from deltafast._core import evaluate
 
-    found = pa.table(evaluate(bind_predicate(expression, ROWS_SCHEMA), ROWS))["value"].to_pylist()
+    found = pa.table(evaluate(bind_predicate(expression, ROWS_SCHEMA, dialect=Dialect.SPARK), ROWS))[
+        "value"
+    ].to_pylist()
     assert found == arrow_values(expression)
 
 

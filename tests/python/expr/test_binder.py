@@ -6,6 +6,7 @@ import pytest
 
 from deltafast._expr import UnsupportedExpressionError, bind_expression, bind_predicate, columns_of
 from deltafast._expr.render import to_spark_sql
+from deltafast._util.dialect import Dialect
 from deltafast.exceptions import InvalidArgumentError
 from python.expr.conftest import field, table
 
@@ -18,10 +19,10 @@ def test_names_are_found_without_case_and_given_in_the_tables_case(bind):
 
 def test_an_exact_name_wins_and_an_ambiguous_one_is_refused():
     schema = table(field("a", "integer"), field("A", "string"))
-    assert bind_predicate("A = 'x'", schema)["expr"]["a"][0]["t"] == "string"
+    assert bind_predicate("A = 'x'", schema, dialect=Dialect.SPARK)["expr"]["a"][0]["t"] == "string"
     both = table(field("aB", "integer"), field("Ab", "integer"))
     with pytest.raises(InvalidArgumentError, match="ambiguous: `aB`, `Ab`"):
-        bind_predicate("ab = 1", both)
+        bind_predicate("ab = 1", both, dialect=Dialect.SPARK)
 
 
 def test_a_missing_column_is_named_with_a_hint(bind):
@@ -33,11 +34,11 @@ def test_a_missing_column_is_named_with_a_hint(bind):
     with pytest.raises(InvalidArgumentError, match=r"no column 'st.nope'.*there are: X, in ner"):
         bind("st.nope = 1")
     with pytest.raises(InvalidArgumentError, match="the table has no columns"):
-        bind_predicate("a = 1", table())
+        bind_predicate("a = 1", table(), dialect=Dialect.SPARK)
 
 
 def test_columns_of_gives_each_path_once_in_order(bind):
-    tree = bind_predicate("st.x > i and (I in (1, 2) or s = 'a') and m['k'] = 1", bind.schema)
+    tree = bind_predicate("st.x > i and (I in (1, 2) or s = 'a') and m['k'] = 1", bind.schema, dialect=Dialect.SPARK)
     assert columns_of(tree) == [("st", "X"), ("i",), ("s",), ("m",)]
 
 
@@ -53,9 +54,9 @@ def test_fields_of_structs_maps_and_items_of_arrays_are_reached(bind):
 def test_a_field_of_a_struct_in_a_collection_is_taken_by_a_call():
     struct = {"type": "struct", "fields": [field("A b", "integer")]}
     schema = table(field("xs", {"type": "array", "elementType": struct, "containsNull": True}))
-    assert to_spark_sql(bind_predicate("xs[0].`a B` = 1", schema)) == "(`xs`[0].`A b` = 1)"
+    assert to_spark_sql(bind_predicate("xs[0].`a B` = 1", schema, dialect=Dialect.SPARK)) == "(`xs`[0].`A b` = 1)"
     with pytest.raises(UnsupportedExpressionError, match="every element of an array"):
-        bind_predicate("xs.`A b` = 1", schema)
+        bind_predicate("xs.`A b` = 1", schema, dialect=Dialect.SPARK)
 
 
 @pytest.mark.parametrize(
@@ -200,7 +201,7 @@ def test_the_clock_is_read_once_and_can_be_given(bind):
     assert bind("dt = current_date", now=now) == "(`dt` = DATE '2024-01-31')"
     assert bind("dt = current_date", now=now, zone="Pacific/Kiritimati") == "(`dt` = DATE '2024-02-01')"
     assert bind("ntz = localtimestamp()", now=now) == "(`ntz` = TIMESTAMP_NTZ '2024-01-31 12:00:00')"
-    tree = bind_predicate("current_timestamp() <= now()", bind.schema)["expr"]
+    tree = bind_predicate("current_timestamp() <= now()", bind.schema, dialect=Dialect.SPARK)["expr"]
     assert tree["a"][0] == tree["a"][1]
 
 
@@ -212,7 +213,7 @@ def test_a_char_column_is_compared_with_its_padding():
     )
 
     def bound(text):
-        return to_spark_sql(bind_predicate(text, schema))
+        return to_spark_sql(bind_predicate(text, schema, dialect=Dialect.SPARK))
 
     # Values are stored with or without the padding.
     assert bound("c = 'ab'") == "(rpad(`c`, 5, ' ') = 'ab   ')"
@@ -239,10 +240,10 @@ def test_a_collated_column_is_refused_where_its_text_would_be_read():
         with pytest.raises(
             UnsupportedExpressionError, match=r"the column `c` has the collation icu\.UNICODE_CI, by which"
         ):
-            bind_predicate(text, schema)
-    assert to_spark_sql(bind_predicate("c is not null", schema)) == "(`c` IS NOT NULL)"
+            bind_predicate(text, schema, dialect=Dialect.SPARK)
+    assert to_spark_sql(bind_predicate("c is not null", schema, dialect=Dialect.SPARK)) == "(`c` IS NOT NULL)"
     binary = table(field("c", "string", __COLLATIONS={"c": "spark.UTF8_BINARY"}))
-    assert to_spark_sql(bind_predicate("c = 'a'", binary)) == "(`c` = 'a')"
+    assert to_spark_sql(bind_predicate("c = 'a'", binary, dialect=Dialect.SPARK)) == "(`c` = 'a')"
 
 
 @pytest.mark.parametrize(
@@ -304,13 +305,15 @@ def test_an_unknown_zone_is_refused(bind, zone):
 )
 def test_a_schema_that_is_none_is_refused(schema):
     with pytest.raises(InvalidArgumentError):
-        bind_predicate("a = 1", schema)
+        bind_predicate("a = 1", schema, dialect=Dialect.SPARK)
 
 
 def test_a_schema_nested_without_end_is_refused():
     deep = '{"type":"array","containsNull":true,"elementType":' * 3000 + '"integer"' + "}" * 3000
     with pytest.raises(InvalidArgumentError):
-        bind_predicate("a = 1", table(field("a", "integer"))[:-2] + ', {"name":"x","type":' + deep + "}]}")
+        bind_predicate(
+            "a = 1", table(field("a", "integer"))[:-2] + ', {"name":"x","type":' + deep + "}]}", dialect=Dialect.SPARK
+        )
 
 
 @pytest.mark.parametrize("predicate", [None, 1, object(), {"a": 1}, {1}])
@@ -326,8 +329,9 @@ def test_sql_is_parsed_without_loading_other_libraries():
     code = (
         "import sys\n"
         "from deltafast._expr import bind_predicate\n"
-        f"bind_predicate('i > 1', {table(field('i', 'integer'))!r})\n"
-        f"bind_predicate([('i', '>', 1)], {table(field('i', 'integer'))!r})\n"
+        "from deltafast._util.dialect import Dialect\n"
+        f"bind_predicate('i > 1', {table(field('i', 'integer'))!r}, dialect=Dialect.SPARK)\n"
+        f"bind_predicate([('i', '>', 1)], {table(field('i', 'integer'))!r}, dialect=Dialect.SPARK)\n"
         "print([m for m in ('pyarrow', 'polars', 'duckdb', 'pandas', 'numpy', 'deltafast._core') if m in sys.modules])"
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -343,4 +347,4 @@ def test_a_refusal_crosses_to_other_processes_whole(bind):
 
 def test_expressions_of_any_type_can_be_bound(bind):
     assert bind.type("concat(s, i)") == "string"
-    assert bind_expression("i + 1", bind.schema, ansi=False)["ansi"] is False
+    assert bind_expression("i + 1", bind.schema, ansi=False, dialect=Dialect.SPARK)["ansi"] is False

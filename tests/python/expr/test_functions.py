@@ -9,6 +9,7 @@ from deltafast._expr.functions import EMITTED, FUNCTIONS
 from deltafast._expr.render import to_spark_sql
 from deltafast._expr.rules import RULES
 from deltafast._expr.tree import Bound, Call, walk
+from deltafast._util.dialect import Dialect
 from deltafast.exceptions import InvalidArgumentError
 from golden.expressions.decode import MODES, goldens, schema
 
@@ -29,7 +30,9 @@ def emitted_by_the_golden_file() -> set[str]:
     for golden in goldens():
         for ansi, zone in MODES:
             try:
-                tree = Bound.from_tree(bind_expression(golden.text, schema(), ansi=ansi, zone=zone))
+                tree = Bound.from_tree(
+                    bind_expression(golden.text, schema(), ansi=ansi, zone=zone, dialect=Dialect.SPARK)
+                )
             except InvalidArgumentError:
                 continue
             found |= {n.f for n in walk(tree.expr) if isinstance(n, Call)}
@@ -48,7 +51,7 @@ def test_every_function_is_called_in_the_golden_file_but_those_of_the_clock():
 @pytest.mark.parametrize("name", sorted(CLOCK))
 def test_what_depends_on_the_time_has_the_value_of_one_timestamp(name):
     column = {"date": "dt", "timestamp": "ts", "timestamp_ntz": "ntz"}[CLOCK[name].split()[0].lower()]
-    tree = bind_predicate(f"{column} = {name}()", schema(), zone="Pacific/Kiritimati", now=NOW)
+    tree = bind_predicate(f"{column} = {name}()", schema(), zone="Pacific/Kiritimati", now=NOW, dialect=Dialect.SPARK)
     assert to_spark_sql(tree) == f"(`{column}` = {CLOCK[name]})"
 
 

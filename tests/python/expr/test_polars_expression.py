@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deltafast._expr import UnsupportedExpressionError, bind_predicate
+from deltafast._util.dialect import Dialect
 from deltafast.exceptions import InvalidArgumentError
 from python.expr.conftest import field, table
 
@@ -159,7 +160,7 @@ def test_every_translated_expression_has_polars_values(expression):
     from deltafast._core import evaluate
 
     try:
-        tree = bind_predicate(expression, FRAME_SCHEMA)
+        tree = bind_predicate(expression, FRAME_SCHEMA, dialect=Dialect.SPARK)
     except UnsupportedExpressionError:
         return
     with warnings.catch_warnings():

@@ -11,6 +11,7 @@ from deltafast._expr.render import to_spark_sql
 from deltafast._expr.session_calls import core_condition, core_expression, core_value, uses_session
 from deltafast._expr.tree import Bound
 from deltafast._handle import handle_of
+from deltafast._util.dialect import Dialect
 from deltafast.exceptions import DeltaProtocolError
 from deltafast.table import DeltaTable
 
@@ -32,7 +33,7 @@ class Functions:
 
 def bound(predicate: str):
     """The tree of a predicate."""
-    return bind_predicate(predicate, SCHEMA, functions=Functions())
+    return bind_predicate(predicate, SCHEMA, functions=Functions(), dialect=Dialect.SPARK)
 
 
 @pytest.mark.parametrize(
@@ -57,13 +58,13 @@ def test_the_core_gets_the_other_conjuncts(predicate, sql, kept):
 
 def test_without_a_session_they_are_refused():
     with pytest.raises(UnsupportedExpressionError, match=r"the function soundex\(\) is not supported"):
-        bind_predicate("soundex(name) = 'x'", SCHEMA)
+        bind_predicate("soundex(name) = 'x'", SCHEMA, dialect=Dialect.SPARK)
 
 
 def test_the_core_refuses_their_node(tmp_path):
     write_deltalake(tmp_path, {"id": [1], "name": ["a"]})
     snapshot = handle_of(DeltaTable(tmp_path)).snapshot
-    rows = bind_rows("soundex(name) = 'x'", SCHEMA, functions=Functions())
+    rows = bind_rows("soundex(name) = 'x'", SCHEMA, functions=Functions(), dialect=Dialect.SPARK)
     with pytest.raises(Exception, match="unknown kind `session`"):
         _core.ChangeJob(snapshot, "delete", {}, rows).requirements()
     allowed = core_expression(rows)
@@ -72,7 +73,9 @@ def test_the_core_refuses_their_node(tmp_path):
 
 
 def test_values_for_the_core_have_only_a_type():
-    plain, session = bind_updates({"id": "id + 1", "name": "soundex(name)"}, SCHEMA, functions=Functions())
+    plain, session = bind_updates(
+        {"id": "id + 1", "name": "soundex(name)"}, SCHEMA, functions=Functions(), dialect=Dialect.SPARK
+    )
     assert core_value(plain["tree"]) == plain["tree"]
     assert to_spark_sql(core_value(session["tree"])) == "CAST(NULL AS STRING)"
 

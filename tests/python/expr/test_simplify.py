@@ -16,6 +16,7 @@ from deltafast._expr.binder import Binder
 from deltafast._expr.parser import parse
 from deltafast._expr.simplify import simplify
 from deltafast._expr.tree import Bound
+from deltafast._util.dialect import Dialect
 from python.expr.conftest import field, table
 
 SCHEMA = read_schema(
@@ -70,7 +71,7 @@ def test_a_comparison_keeps_its_answer(pair, op, data):
         text = f"{literal} < {column}"
     else:
         text = f"{column} {op} {literal}"
-    plain = Binder(SCHEMA, text).predicate(parse(text))
+    plain = Binder(SCHEMA, text).predicate(parse(text, dialect=Dialect.SPARK))
     moved = simplify(plain, "UTC")
     rows = pa.table({column: near(column, literal)})
     before, after = (

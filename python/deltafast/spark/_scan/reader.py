@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from deltafast._handle import handle_of
+from deltafast._util.dialect import Dialect
 from deltafast.exceptions import InvalidArgumentError, warn
 from deltafast.spark._scan import file_index, path_scan, python_scan
 from deltafast.spark._scan.change_scan import changes
@@ -138,7 +139,9 @@ def read(
     metadata = tuple(metadata_columns)
     for name in metadata:
         pinned.materialized(name)
-    tree = handle_of(table).bind(filters)
+    filtered = handle_of(table).pinned()
+    filtered.dialect = Dialect.SPARK
+    tree = filtered.bind(filters)
     frame = _frame(pinned, tree, metadata, read_mode)
     return frame if tree is None else frame.where(_sql(tree))
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from deltafast._handle import handle_of
 from deltafast._interop.record_batch_reader import RecordBatchReader
+from deltafast._util.dialect import Dialect
 from deltafast._util.values import from_epoch_ms, to_epoch_ms
 from deltafast.exceptions import (
     DeltaError,
@@ -305,7 +306,7 @@ class Version:
         fields = self.columns.physical(self.columns.fields)
         try:
             schema = {"type": "struct", "fields": fields}
-            tree = bind_predicate(sql, schema, zone=self.session.zone, ansi=self.session.is_ansi)
+            tree = bind_predicate(sql, schema, dialect=Dialect.SPARK, zone=self.session.zone, ansi=self.session.is_ansi)
         except DeltaError:
             return None
         return self.columns.logical_paths(Bound.from_tree(tree).expr)

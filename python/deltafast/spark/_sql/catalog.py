@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary, WeakSet
 
 from deltafast._handle import handle_of
+from deltafast._util.dialect import Dialect
 from deltafast.exceptions import InvalidArgumentError
 from deltafast.spark._scan.physical_columns import field_of, plain_type, spark_schema
 from deltafast.spark._session.commit_settings import user_metadata
@@ -75,7 +76,8 @@ def handle(session: Session, place: Place) -> DeltaTable:
         TableNotFoundError: There is no table.
     """
     table = DeltaTable(place.uri, storage_options=place.options or None, time_zone=session.zone)
-    handle_of(table).ansi = session.is_ansi
+    opened = handle_of(table)
+    opened.ansi, opened.dialect = session.is_ansi, Dialect.SPARK
     return table
 
 

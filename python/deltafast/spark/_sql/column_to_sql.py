@@ -14,6 +14,7 @@ from deltafast._expr.errors import UnsupportedExpressionError
 from deltafast._ops.delete_update import literal
 from deltafast._sql.expressions import plain
 from deltafast._sql.tree import Expression
+from deltafast._util.dialect import Dialect
 from deltafast.spark._scan.physical_columns import quoted
 from deltafast.spark._session.session import frame_alias
 
@@ -60,7 +61,7 @@ def as_condition(condition: Any, sides: Sides = ONE_TABLE, what: str = "'conditi
     if condition is None:
         return None
     if isinstance(condition, str):
-        return plain(Expression(condition, 0), ())
+        return plain(Expression(condition, 0), (), dialect=Dialect.SPARK)
     if not _is_column(condition):
         message = f"{what} must be a Spark SQL Column or a string (expression in SQL syntax), found to be of type "
         raise TypeError(message + str(cast("Any", type(condition))))
@@ -173,7 +174,7 @@ class _Classic(_Renderer):
         kind = str(node.getClass().getSimpleName())
         match kind:
             case "SqlExpression":
-                return f"({plain(Expression(str(node.expression()), 0), ())})"
+                return f"({plain(Expression(str(node.expression()), 0), (), dialect=Dialect.SPARK)})"
             case "UnresolvedAttribute":
                 names = node.nameParts()
                 return self.name([str(names.apply(n)) for n in range(names.size())], None)
@@ -241,7 +242,7 @@ class _Connect(_Renderer):
         kind = type(node).__name__
         match kind:
             case "SQLExpression":
-                return f"({plain(Expression(node._expr, 0), ())})"
+                return f"({plain(Expression(node._expr, 0), (), dialect=Dialect.SPARK)})"
             case "ColumnReference":
                 name = str(node._unparsed_identifier)
                 if node._plan_id is None:

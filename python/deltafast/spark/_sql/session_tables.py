@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from deltafast._sql.tables import Tables
+from deltafast._util.dialect import Dialect
 from deltafast.exceptions import TableNotFoundError
 from deltafast.spark._scan.snapshot import check_timestamp
 from deltafast.spark._session.commit_settings import optimized_file_size
@@ -43,6 +44,7 @@ class SparkTables(Tables):
     """The tables of a session, for the names of one statement."""
 
     session: Session = field(kw_only=True)
+    dialect: Dialect = Dialect.SPARK
 
     @classmethod
     def of(cls, session: Session, given: Mapping[str, object] | None = None) -> SparkTables:

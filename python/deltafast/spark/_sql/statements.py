@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from deltafast._sql import tree
 from deltafast._sql.answers import counts
-from deltafast._sql.expressions import plain
 from deltafast._sql.query_text import inserts_of
 from deltafast._sql.reader import Reader
 from deltafast._sql.reading import read_statement
@@ -20,12 +19,14 @@ from deltafast._sql.run_changes import (
     merge_sql,
     merged,
     qualifiers,
+    replaced_rows,
     rows_of,
     run_insert,
     values_of,
     written,
 )
 from deltafast._sql.run_statement import run_statement
+from deltafast._util.dialect import Dialect
 from deltafast.exceptions import InvalidArgumentError
 from deltafast.spark._scan.physical_columns import check_names, mapping_mode
 from deltafast.spark._session.session import Session
@@ -391,11 +392,11 @@ def _run_in_session(statement: tree.Statement, tables: SparkTables) -> Any:  # n
     match statement:
         case tree.Delete(target=target):
             table = tables.table(target)
-            metrics = dml.delete(session, table, rows_of(statement, table))
+            metrics = dml.delete(session, table, rows_of(statement, table, Dialect.SPARK))
             return answered(session, counts(num_affected_rows=metrics["num_deleted_rows"]))
         case tree.Update(target=target):
             table = tables.table(target)
-            values, condition = values_of(statement, table), rows_of(statement, table)
+            values, condition = values_of(statement, table, Dialect.SPARK), rows_of(statement, table, Dialect.SPARK)
             metrics = dml.update(session, table, values, condition)
             return answered(session, counts(num_affected_rows=metrics["num_updated_rows"]))
         case tree.Merge():
@@ -449,7 +450,7 @@ def _merge(merge: tree.Merge, tables: SparkTables) -> Any:
     if merge.source_columns:
         source = source.toDF(*merge.source_columns)
     evolve = merge.evolve or tables.session.merges_schemas
-    request = dml.MergeRequest(*merge_sql(merge, table), evolve)
+    request = dml.MergeRequest(*merge_sql(merge, table, Dialect.SPARK), evolve)
     metrics = dml.merge(tables.session, table, source, request)
     return answered(tables.session, merged(metrics))
 
@@ -476,8 +477,8 @@ def _insert(insert: tree.Insert, tables: SparkTables) -> Any:
         frame = frame.withColumn(name, functions.lit(value))
     condition = None
     if insert.mode == "where" and insert.condition is not None:
-        columns = [field.name for field in table.schema().fields]
-        condition = plain(insert.condition, columns, qualifiers(insert.target, insert.target_alias))
+        qualified = qualifiers(insert.target, insert.target_alias)
+        condition = replaced_rows(insert.condition, table, qualified, Dialect.SPARK)
     elif insert.mode == "overwrite" and fixed:
         condition = " AND ".join(equal(name, value) for name, value in fixed.items())
     mode: Any = "append" if insert.mode == "append" else "overwrite"

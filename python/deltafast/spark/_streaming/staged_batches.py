@@ -94,6 +94,7 @@ def commit(
     Returns:
         Whether a version was committed; false if the transaction was committed before.
     """
+    from deltafast._util.dialect import Dialect
     from deltafast._util.options import commit_options
     from deltafast._util.writer_properties import encoding
     from deltafast.writer import run_write
@@ -116,7 +117,8 @@ def commit(
             "keys": [],
         }
         rows = pa.RecordBatchReader.from_batches(schema, _rows(place, schema, paths))
-        run_write(place.uri, rows, options, replace_where, zone, place.options or None, None, None)
+        storage_options = place.options or None
+        run_write(place.uri, rows, options, replace_where, zone, storage_options, None, None, dialect=Dialect.SPARK)
     finally:
         discard(place, paths)
     return True

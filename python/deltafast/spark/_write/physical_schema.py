@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, cast
 
-from deltafast._expr.lexer import spark_text
+from deltafast._expr import read_schema
+from deltafast._expr.stored import constraint_sql, generation_sql
 from deltafast.exceptions import DeltaProtocolError, InvalidArgumentError, SchemaMismatchError
 from deltafast.spark._scan.physical_columns import Columns, plain_type, quoted, spark_type, with_collations
 from deltafast.spark._write.identity_columns import counted
@@ -115,10 +116,11 @@ def logical(
     given = _by_name(frame)
     wanted = {name: of for name, of in types.items() if name not in counts and not (by_core and of == "void")}
     rows = frame.select(*cast_or_filled(session, given, wanted, constraints["defaults"]))
-    checks = [(check["name"], spark_text(check["sql"], types)) for check in constraints["checks"]]
+    schema = read_schema(target["schema"])
+    checks = [(check["name"], constraint_sql(check["sql"], schema)) for check in constraints["checks"]]
     checks += [(check["name"], check["sql"]) for check in constraints["lengths"]]
     late: list[tuple[str, str]] = []
-    for name, sql in [(value["name"], spark_text(value["sql"], types)) for value in constraints["generated"]]:
+    for name, sql in [(value["name"], generation_sql(value["sql"], schema)) for value in constraints["generated"]]:
         if name.lower() in given:
             made = f"cast(({sql}) as {spark_type(types[name]).simpleString()})"
             checks.append((f"Generated Column {name}", f"{quoted(name)} <=> {made}"))

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from deltafast import _core
 from deltafast._expr.constraints import bind_rows, expressions
 from deltafast._expr.render import to_spark_sql
+from deltafast._util.dialect import Dialect
 from deltafast._util.open_options import core_open_options
 from deltafast._util.options import commit_options, names
 from deltafast._util.write_modes import CREATE_MODES, SAVE_MODES
@@ -403,7 +404,7 @@ def _by_executors(
     replaced = (
         None
         if replace_where is None
-        else bind_rows(replace_where, plan.schema, zone=session.zone, ansi=session.is_ansi)
+        else bind_rows(replace_where, plan.schema, dialect=Dialect.SPARK, zone=session.zone, ansi=session.is_ansi)
     )
     constraints = expressions(predicate=replaced)
     # The core refuses a predicate that is not bound.
@@ -477,7 +478,10 @@ def _through_driver(
 
     _check_collations(frame, None, place)
     settings = {"keys": [], **settings, "encoding": encoding(None, session.zone)}
-    run_write(place.uri, frame.toArrow(), settings, replace_where, session.zone, place.options or None, None, None)
+    rows, storage_options = frame.toArrow(), place.options or None
+    run_write(
+        place.uri, rows, settings, replace_where, session.zone, storage_options, None, None, dialect=Dialect.SPARK
+    )
     return DeltaTable(place.uri, storage_options=place.options or None).version()
 
 
@@ -522,7 +526,7 @@ def _keys(frame: Any, given: Mapping[str, Any]) -> list[ReplaceKey]:
     source = frame_alias(frame)
     if source is not None:
         sides[(source.lower(),)] = "source"
-    return replace_keys(None, plain(Expression(str(condition), 0), (), sides))
+    return replace_keys(None, plain(Expression(str(condition), 0), (), sides, dialect=Dialect.SPARK))
 
 
 def _schema_mode(given: dict[str, Any]) -> SchemaMode | None:

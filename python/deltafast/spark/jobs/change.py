@@ -14,6 +14,7 @@ from deltafast._expr.render import to_spark_sql
 from deltafast._expr.session_calls import core_expression, uses_session
 from deltafast._handle import handle_of
 from deltafast._ops.delete_update import dml_metrics
+from deltafast._util.dialect import Dialect
 from deltafast._util.options import commit_options
 from deltafast.exceptions import InvalidArgumentError
 from deltafast.spark._scan.physical_columns import quoted
@@ -134,7 +135,9 @@ class _Job:
         self.functions = SessionFunctions(self.session)
         bound = None
         if condition is not None:
-            bound = bind_rows(condition, self.schema, zone=zone, ansi=ansi, functions=self.functions)
+            bound = bind_rows(
+                condition, self.schema, dialect=Dialect.SPARK, zone=zone, ansi=ansi, functions=self.functions
+            )
         # The core refuses a predicate that is not bound.
         tree = None if bound is None else bound.get("tree")
         #: The condition as Spark SQL.
@@ -196,7 +199,7 @@ class _NewValues:
         self._session, self._columns = job.session, columns
         self._row_tracking_columns = job.rows.row_tracking_columns
         zone, ansi, functions = job.session.zone, job.session.is_ansi, job.functions
-        values = bind_updates(updates, job.schema, zone=zone, ansi=ansi, functions=functions)
+        values = bind_updates(updates, job.schema, dialect=Dialect.SPARK, zone=zone, ansi=ansi, functions=functions)
         functions.check_deterministic(value["tree"] for value in values)
         self._given = {value["path"][0] for value in values}
         for field in columns.fields:

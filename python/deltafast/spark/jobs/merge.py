@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from deltafast import _core
 from deltafast._handle import handle_of
 from deltafast._ops.merge import merge_metrics
+from deltafast._util.dialect import Dialect
 from deltafast.exceptions import InvalidArgumentError
 from deltafast.spark._scan.physical_columns import Columns, plain_type, quoted, spark_type
 from deltafast.spark._scan.row_positions import FILE, ROW, Rows
@@ -101,7 +102,14 @@ class _Merge:
         with quiet():
             self._core = _core.TableMerge(handle_of(table).snapshot, frame.limit(0).toArrow())
         functions = SessionFunctions(session)
-        bound = merger.bind(handle_of(table), self._core, session.zone, ansi=session.is_ansi, functions=functions)
+        bound = merger.bind(
+            handle_of(table),
+            self._core,
+            session.zone,
+            dialect=Dialect.SPARK,
+            ansi=session.is_ansi,
+            functions=functions,
+        )
         self._plan = plan = bound.plan
         functions.check_deterministic(conditions_of(plan))
         self._matched = clauses_of(plan["matched"], MATCHED, None)

@@ -15,6 +15,7 @@ from deltafast import _core
 from deltafast._handle import handle_of
 from deltafast._interop.record_batch_reader import RecordBatchReader
 from deltafast._ops.optimize import TableOptimizer, optimize_metrics
+from deltafast._util.dialect import Dialect
 from deltafast.exceptions import DeltaProtocolError, InvalidArgumentError, warn
 from deltafast.spark._scan.physical_columns import field_of
 from deltafast.spark._scan.row_positions import Rows
@@ -94,7 +95,7 @@ class JobOptimizer(TableOptimizer):
             if given:
                 message = f"{name} is of the core: leave it out, or set spark.deltafast.engine to driver"
                 raise InvalidArgumentError(message)
-        rows = self._chosen(partition_filters, self._session.zone)
+        rows = self._chosen(partition_filters, self._session.zone, Dialect.SPARK)
         job = _core.OptimizeJob(self.table.snapshot, options, rows)
         requirements = job.requirements()
         copied = Rows(self._session, self._table, requirements["row_tracking_columns"])

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from deltafast._expr import types
-from deltafast._expr.lexer import spark_text
+from deltafast._expr import read_schema, types
 from deltafast._expr.render import to_spark_sql
+from deltafast._expr.stored import constraint_sql, generation_sql
 from deltafast._expr.tree import Bound, Cast
 from deltafast.spark._scan.physical_columns import plain_type, quoted, spark_type
 from deltafast.spark._write.physical_schema import cast_column, checked, not_null, required
@@ -91,10 +91,10 @@ class Constraints:
 
     def __init__(self, constraints: TableConstraints, columns: Columns) -> None:
         self._columns = columns
-        known = {field["name"] for field in columns.fields}
-        self.generated = {value["name"]: spark_text(value["sql"], known) for value in constraints["generated"]}
+        schema = read_schema({"type": "struct", "fields": columns.fields})
+        self.generated = {value["name"]: generation_sql(value["sql"], schema) for value in constraints["generated"]}
         self.defaults = {value["name"]: value["sql"] for value in constraints["defaults"]}
-        self._checks = [(check["name"], spark_text(check["sql"], known)) for check in constraints["checks"]]
+        self._checks = [(check["name"], constraint_sql(check["sql"], schema)) for check in constraints["checks"]]
         self._checks += [(check["name"], check["sql"]) for check in constraints["lengths"]]
 
     def computed(self, name: str) -> Any:

@@ -1,0 +1,29 @@
+"""The dialects of SQL expressions, which differ in the meaning of double quotes.
+
+Whoever receives a text from a caller names the dialect. Nothing guesses it from the text or from the table's columns: a
+misspelt name that became a string would change the meaning of the whole condition.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+
+__all__ = ["Dialect"]
+
+
+class Dialect(Enum):
+    """The rules by which a SQL expression is read."""
+
+    #: The API of deltafast: double quotes enclose a name, which is found in its exact case only.
+    DELTAFAST = "deltafast"
+    #: The API under the name `deltalake`: the same.
+    DELTALAKE = "deltalake"
+    #: `deltafast.sql`: double quotes enclose a string, which is refused where the caller may have meant a column.
+    STATEMENT = "statement"
+    #: Sessions of Spark: double quotes enclose a string.
+    SPARK = "spark"
+
+    @property
+    def quotes_names(self) -> bool:
+        """Whether double quotes enclose a name."""
+        return self in (Dialect.DELTAFAST, Dialect.DELTALAKE)
