@@ -18,7 +18,7 @@ use crate::protocol::action::{DomainMetadata, Metadata, Protocol};
 use crate::protocol::commit_line::{Action, Add, CommitInfo, PartitionValues};
 use crate::protocol::features::{self, ColumnMapping};
 use crate::protocol::schema::StructType;
-use crate::protocol::{iceberg, properties, schema_change, table};
+use crate::protocol::{iceberg, properties, schema_change, stored_expressions, table};
 use crate::snapshot::Snapshot;
 
 /// The property that must be enabled in catalog-managed tables.
@@ -543,6 +543,7 @@ fn check_metadata(
         )));
     }
     iceberg::check_partitions(old, new)?;
+    stored_expressions::check_new_columns(old, new, schema)?;
     // Ids are never reused, even after column mapping was disabled.
     if mapping != ColumnMapping::None && max_id(new) < max_id(old) {
         return Err(Error::invalid(format!(

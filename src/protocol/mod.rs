@@ -15,5 +15,6 @@ pub mod partition_value;
 pub mod properties;
 pub mod schema;
 pub(crate) mod schema_change;
+pub(crate) mod stored_expressions;
 pub mod table;
 pub mod time;
