@@ -8,7 +8,7 @@ fit is an error.
 from __future__ import annotations
 
 import copy
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 from deltafast._expr import UnsupportedExpressionError, bind_predicate, coercion, read_schema, syntax, types
 from deltafast._expr.binder import Binder
@@ -108,6 +108,13 @@ def bind_rows(
     Raises:
         InvalidArgumentError: The predicate is invalid or empty.
     """
+    if isinstance(predicate, (list, tuple)):
+        from deltafast._expr.dnf import check_not_empty
+
+        check_not_empty(list(cast("Any", predicate)))
+    elif isinstance(predicate, str) and not predicate.strip():
+        message = f"the condition {predicate!r} is empty; pass None if all rows are meant"
+        raise InvalidArgumentError(message)
     columns = read_schema(schema)
     tree = bind_predicate(predicate, columns, dialect=dialect, zone=zone, ansi=ansi, functions=functions)
     # Spark's form, for the history of the table.

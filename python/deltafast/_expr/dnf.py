@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from deltafast._expr.binder import Binder
 
-__all__ = ["from_dnf"]
+__all__ = ["check_not_empty", "from_dnf"]
 
 _OPS: Final = {
     "=": "=",
@@ -62,6 +62,29 @@ def from_dnf(filters: Sequence[Any], binder: Binder) -> Syntax:
             raise InvalidArgumentError(msg)
         groups.append(_join("and", [_clause(c, binder) for c in cast("Sequence[Any]", group)]))
     return _join("or", groups)
+
+
+def check_not_empty(filters: Sequence[Any]) -> None:
+    """Refuse a filter for all rows: whoever collects conditions and finds none does not mean to change every row.
+
+    Raises:
+        InvalidArgumentError: The filter, or one of its alternatives, has no clause that excludes a row.
+    """
+    groups = [filters] if _is_clause(filters) or all(_is_clause(f) for f in filters) else filters
+    for group in groups:
+        clauses: Sequence[Any] = (
+            [group] if _is_clause(group) else group if isinstance(group, (list, tuple)) else [group]
+        )
+        if all(_excludes_nothing(clause) for clause in clauses):
+            message = f"an empty condition selects all rows: {filters!r:.200}; pass None if that is meant"
+            raise InvalidArgumentError(message)
+
+
+def _excludes_nothing(clause: Any) -> bool:
+    if not _is_clause(clause) or _OPS.get(" ".join(clause[1].lower().split())) != "not in":
+        return False
+    values = clause[2]
+    return hasattr(values, "__len__") and not isinstance(values, (str, bytes)) and len(values) == 0
 
 
 def _is_clause(value: object) -> bool:

@@ -247,6 +247,10 @@ class TableMerger:
         return self.add_clause(MergeClause("by_source", "delete", predicate))
 
     def add_clause(self, clause: MergeClause) -> TableMerger:
+        if not isinstance(cast("object", clause.predicate), str | None):
+            kind = type(clause.predicate).__name__
+            message = f"the predicate of a clause must be Spark SQL in a string, not of type {kind}"
+            raise InvalidArgumentError(message)
         if clause.updates is not None and not clause.updates:
             message = f"a clause that is to {clause.action} names no column"
             raise InvalidArgumentError(message)
