@@ -19,7 +19,7 @@ unexport PYTHONDONTWRITEBYTECODE
 CORE := -m "not spark and not proof" --ignore tests/spark
 
 .DEFAULT_GOAL := check
-.PHONY: help demo test test-core test-full check fast bench site stages crash fuzz miri wheel build build-jar release compiled installed rust-test clean
+.PHONY: help demo test test-core test-full check fast bench site stages crash round-trips fuzz miri wheel build build-jar release compiled installed rust-test clean
 
 help: ## Show these lines
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -89,6 +89,9 @@ stages: ## Time each stage of reading TABLE=path, nanoseconds an action
 MINUTES ?= 60
 crash: $(VENV)/.core $(VENV)/.built ## Kill writers for MINUTES (60) and check every version; SEED=n for a certain run
 	$(PY) -m tests.crash --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
+
+round-trips: $(VENV)/.core $(VENV)/.built ## Run all generated histories once, then more until MINUTES (60) are over; SEED=n for certain ones
+	$(PY) -m tests.round_trips --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
 
 fuzz: ## Run each fuzz target for a minute, starting from the kept corpus
 	dev/fuzz 60
