@@ -18,7 +18,7 @@ from deltafast._expr.session_calls import uses_session
 from deltafast._expr.simplify import simplify
 from deltafast._expr.syntax import ExactName, Name
 from deltafast._expr.tree import Bound, Call, Cast, Col, In, Lit, Node, SessionCall, joined, walk
-from deltafast._expr.types import BOOLEAN, VOID, Array, DataType, Field, Map, Struct
+from deltafast._expr.types import BOOLEAN, STRING, VOID, Array, DataType, Field, Map, Struct
 from deltafast.exceptions import InvalidArgumentError
 
 if TYPE_CHECKING:
@@ -174,7 +174,42 @@ class Sides:
         node = Col((SOURCE, *source), field_of(self.schemas[SOURCE], source).type)
         return self._value(path, _plain(node, sides), column, ".".join(source))
 
+    def merged_struct(self, path: tuple[str, ...], source: tuple[str, ...], column: Struct) -> ValuePlan:
+        """Return a struct of the source with the target's values in the fields that only the target has.
+
+        As in delta-spark it is null where both structs are null, at each level: fields that only the target has would
+        otherwise be lost where the source is null, and a null struct would become one of nulls where both are.
+        """
+        node = self._merged(path, source, column)
+        return {"path": list(path), "tree": self._tree(node)}
+
+    def _merged(self, path: tuple[str, ...], source: tuple[str, ...], column: Struct) -> Node:
+        of_source = field_of(self.schemas[SOURCE], source).type
+        of_target = field_of(self.schemas[TARGET], path).type
+        old, new = Col((TARGET, *path), of_target), Col((SOURCE, *source), of_source)
+        parts: list[Node] = []
+        fields: list[Field] = []
+        for field in column.fields:
+            theirs = _find(of_source, field.name) if isinstance(of_source, Struct) else None
+            ours = _find(of_target, field.name) if isinstance(of_target, Struct) else None
+            if theirs is None:
+                value: Node = Lit(None, field.type) if ours is None else Col((*old.path, ours.name), ours.type)
+            elif ours is not None and isinstance(field.type, Struct) and lacks_fields(theirs.type, field.type):
+                value = self._merged((*path, ours.name), (*source, theirs.name), field.type)
+            else:
+                inner = (*source, theirs.name)
+                value = self._cast((*path, field.name), Col((SOURCE, *inner), theirs.type), field.type, ".".join(inner))
+            parts += (Lit(field.name, STRING), value)
+            fields.append(Field(field.name, value.type))
+        struct = Struct(tuple(fields))
+        is_null = joined("and", [Call("isnull", (side,), BOOLEAN) for side in (old, new)])
+        return Call("if", (is_null, Lit(None, struct), Call("named_struct", tuple(parts), struct)), struct)
+
     def _value(self, path: tuple[str, ...], node: Node, column: DataType, sql: str) -> ValuePlan:
+        return {"path": list(path), "tree": self._tree(self._cast(path, node, column, sql))}
+
+    def _cast(self, path: tuple[str, ...], node: Node, column: DataType, sql: str) -> Node:
+        """Return a value of the column's type, or of a nested type whose fields the core matches by name."""
         if node.type == VOID:
             node = Lit(None, column)
         elif not _alike(node.type, column):
@@ -186,7 +221,7 @@ class Sides:
                 kinds = f"{types.sql_name(node.type)}, the column `{'.'.join(path)}` of type {types.sql_name(column)}"
                 message = f"{sql!r} is of type {kinds}"
                 raise InvalidArgumentError(message)
-        return {"path": list(path), "tree": self._tree(node)}
+        return node
 
     def plain_column(self, sql: str) -> tuple[str, ...]:
         """Return the path of the source column or field if the expression is only that, else an empty path."""

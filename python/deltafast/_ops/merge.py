@@ -428,23 +428,17 @@ class TableMerger:
             elif clause.action == "insert":
                 yield sides.column_value(path, (column,), kind, allowed)
             else:
-                yield from self._fields(sides, path, (column,), kind)
+                yield self._whole(sides, path, (column,), kind)
 
-    def _fields(self, sides: Sides, path: tuple[str, ...], own: tuple[str, ...], kind: DataType) -> Iterator[ValuePlan]:
-        """Yield the assignment of a source column; for a struct with missing fields, one for each existing field."""
+    def _whole(self, sides: Sides, path: tuple[str, ...], own: tuple[str, ...], kind: DataType) -> ValuePlan:
+        """Return the assignment of a source column; fields that the source lacks keep their values in a struct."""
         of_source = field_of(sides.schemas[SOURCE], own).type
-        if not lacks_fields(of_source, kind):
-            yield sides.column_value(path, own, kind, BOTH)
-            return
-        if not self._merge_schema or not (isinstance(of_source, Struct) and isinstance(kind, Struct)):
+        if lacks_fields(of_source, kind):
             if not self._merge_schema:
                 refuse_lost_fields(".".join(own))
-            yield sides.column_value(path, own, kind, BOTH)
-            return
-        for field in of_source.fields:
-            inner = find(kind, field.name)
-            if inner is not None:
-                yield from self._fields(sides, (*path, inner.name), (*own, field.name), inner.type)
+            elif isinstance(of_source, Struct) and isinstance(kind, Struct):
+                return sides.merged_struct(path, own, kind)
+        return sides.column_value(path, own, kind, BOTH)
 
 
 def _unknown(column: str, schema: Struct) -> str:

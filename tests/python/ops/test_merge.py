@@ -788,6 +788,93 @@ def test_columns_and_fields_are_added_where_asked(name: str, tmp_path: pathlib.P
         ]
 
 
+def merged_struct(old: Any, new: Any, of_old: pa.StructType, of_new: pa.StructType) -> Any:
+    """The value of UPDATE * for a struct column, whose fields are spelt alike on both sides."""
+    ours, theirs = ({field.name: field.type for field in of} for of in (of_old, of_new))
+    if new is None and (old is None or (ours.keys() <= theirs.keys() and not lacks(of_new, of_old))):
+        return None
+    fields: Row = {}
+    for name in [*ours, *(name for name in theirs if name not in ours)]:
+        before, after = ((value or {}).get(name) for value in (old, new))
+        if name not in theirs:
+            fields[name] = before
+        elif name in ours and pa.types.is_struct(ours[name]):
+            fields[name] = merged_struct(before, after, ours[name], theirs[name])
+        else:
+            fields[name] = after
+    return fields
+
+
+def lacks(of_new: pa.DataType, of_old: pa.DataType) -> bool:
+    """Whether a struct of the source lacks a field that the table's has, at any depth."""
+    if not pa.types.is_struct(of_old):
+        return False
+    theirs = {field.name: field.type for field in of_new}
+    return any(field.name not in theirs or lacks(theirs[field.name], field.type) for field in of_old)
+
+
+def drawn_struct(draw: random.Random, depth: int) -> tuple[pa.StructType, pa.StructType]:
+    """Two struct types that share some fields."""
+    ours, theirs = [], []
+    for name in "abcd"[: draw.randint(2, 4)]:
+        of: tuple[pa.DataType, pa.DataType] = (pa.int64(), pa.int64())
+        if depth and draw.random() < 0.4:
+            of = drawn_struct(draw, depth - 1)
+        side = draw.choice(["both", "both", "ours", "theirs"])
+        ours += [(name, of[0])] if side != "theirs" else []
+        theirs += [(name, of[1])] if side != "ours" else []
+    return pa.struct([("z", pa.int64()), *ours]), pa.struct([("z", pa.int64()), *theirs])
+
+
+def drawn_value(draw: random.Random, of: pa.DataType) -> Any:
+    if draw.random() < 0.35:
+        return None
+    if pa.types.is_struct(of):
+        return {field.name: drawn_value(draw, field.type) for field in of}
+    return draw.randint(0, 9)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_an_update_of_all_columns_keeps_a_struct_null_that_both_sides_have_null(
+    seed: int, tmp_path: pathlib.Path
+) -> None:
+    draw = random.Random(seed)
+    of_old, of_new = drawn_struct(draw, 2)
+    ids = list(range(20))
+    old, new = ([drawn_value(draw, of) for _ in ids] for of in (of_old, of_new))
+    write_deltalake(tmp_path, pa.table({"id": ids, "s": pa.array(old, of_old)}))
+    source = pa.table({"id": ids, "s": pa.array(new, of_new)})
+    merger = DeltaTable(tmp_path).merge(source, "t.id = s.id", "s", "t", merge_schema=True)
+    merger.when_matched_update_all().execute()
+    expected = [merged_struct(*values, of_old, of_new) for values in zip(old, new, strict=True)]
+    assert [row["s"] for row in found(tmp_path)] == expected
+
+
+@pytest.mark.parametrize("nested", ["plain", "in a struct", "in a list", "in a map"])
+@pytest.mark.parametrize("write", ["update all", "insert all", "assignment", "append"])
+def test_no_write_with_new_fields_expands_a_null_struct(nested: str, write: str, tmp_path: pathlib.Path) -> None:
+    def wrapped(of: Any) -> Any:
+        kinds = {"in a struct": pa.struct({"q": of}), "in a list": pa.list_(of), "in a map": pa.map_(pa.string(), of)}
+        return kinds.get(nested, of)
+
+    null: Any = {"in a struct": {"q": None}, "in a list": [None], "in a map": [("k", None)]}.get(nested)
+    ours = wrapped(pa.struct({"x": pa.int64(), "y": pa.int64()}))
+    theirs = wrapped(pa.struct({"x": pa.int64(), "w": pa.int64()}))
+    write_deltalake(tmp_path, pa.table({"id": [1], "s": pa.array([null], ours)}))
+    source = pa.table({"id": [2 if write in ("insert all", "append") else 1], "s": pa.array([null], theirs)})
+    if write == "append":
+        write_deltalake(tmp_path, source, mode="append", schema_mode="merge")
+    else:
+        merger = DeltaTable(tmp_path).merge(source, "t.id = s.id", "s", "t", merge_schema=True)
+        clauses = {
+            "update all": merger.when_matched_update_all,
+            "insert all": merger.when_not_matched_insert_all,
+            "assignment": lambda: merger.when_matched_update({"s": "s.s"}),
+        }
+        clauses[write]().execute()
+    assert all(row["s"] == null for row in found(tmp_path))
+
+
 @pytest.mark.parametrize("name", CONFIGURATIONS)
 def test_fields_are_added_that_a_clause_assigns(name: str, tmp_path: pathlib.Path) -> None:
     data = pa.table({"id": [1, 2], "s": [{"a": 1}, {"a": 2}]})
