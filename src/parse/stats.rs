@@ -360,9 +360,11 @@ fn from_json(
     root.insert(&["numRecords"], NUM_RECORDS);
     root.insert(&["tightBounds"], TIGHT_BOUNDS);
     let rows = texts.len();
+    // Counts have no side; the argument is without effect for them.
+    let counts = || StatsColumnBuilder::new(&DataType::Long, rows, zone, BoundSide::Lower);
     let mut columns = vec![
-        StatsColumnBuilder::new(&DataType::Long, rows, zone),
-        StatsColumnBuilder::new(&DataType::Boolean, rows, zone),
+        counts(),
+        StatsColumnBuilder::new(&DataType::Boolean, rows, zone, BoundSide::Lower),
     ];
     for (n, leaf) in leaves.iter().enumerate() {
         let slot = FIRST_LEAF + 3 * n;
@@ -377,18 +379,14 @@ fn from_json(
             insert("maxValues", slot + 1);
         }
         insert("nullCount", slot + 2);
-        let bound = || {
+        let bound = |side| {
             if leaf.bounds {
-                StatsColumnBuilder::new(&leaf.data_type, rows, zone)
+                StatsColumnBuilder::new(&leaf.data_type, rows, zone, side)
             } else {
                 StatsColumnBuilder::Absent
             }
         };
-        columns.extend([
-            bound(),
-            bound(),
-            StatsColumnBuilder::new(&DataType::Long, rows, zone),
-        ]);
+        columns.extend([bound(BoundSide::Lower), bound(BoundSide::Upper), counts()]);
     }
     let mut reader = StatsJsonReader {
         root,
@@ -882,10 +880,27 @@ enum StatsColumnBuilder {
     Timestamp(
         PrimitiveStatsBuilder<TimestampMicrosecondType>,
         TimeZoneSpec,
+        BoundSide,
     ),
     TimestampNtz(PrimitiveStatsBuilder<TimestampMicrosecondType>),
     /// Not requested.
     Absent,
+}
+
+/// Which bound a value is: an inexact one is moved to the outside.
+#[derive(Debug, Clone, Copy)]
+enum BoundSide {
+    Lower,
+    Upper,
+}
+
+/// A bound in microseconds, so that no instant that its text may stand for is outside.
+fn timestamp_bound(text: &[u8], zone: TimeZoneSpec, side: BoundSide) -> Option<i64> {
+    let (instant, uncertainty) = time::parse_imprecise_timestamp(text, zone)?;
+    Some(match side {
+        BoundSide::Lower => instant.saturating_sub(uncertainty),
+        BoundSide::Upper => instant.saturating_add(uncertainty),
+    })
 }
 
 fn int(text: &[u8]) -> Option<i64> {
@@ -965,7 +980,7 @@ impl JsonNumber {
 }
 
 impl StatsColumnBuilder {
-    fn new(data_type: &DataType, rows: usize, zone: TimeZoneSpec) -> Self {
+    fn new(data_type: &DataType, rows: usize, zone: TimeZoneSpec, side: BoundSide) -> Self {
         match data_type {
             DataType::Byte => Self::Byte(PrimitiveStatsBuilder::new(rows)),
             DataType::Short => Self::Short(PrimitiveStatsBuilder::new(rows)),
@@ -979,7 +994,7 @@ impl StatsColumnBuilder {
             DataType::Boolean => Self::Boolean(unset_bits(rows), unset_bits(rows)),
             DataType::String => Self::Text(StringStatsBuilder::new(rows), rows),
             DataType::Date => Self::Date(PrimitiveStatsBuilder::new(rows)),
-            DataType::Timestamp => Self::Timestamp(PrimitiveStatsBuilder::new(rows), zone),
+            DataType::Timestamp => Self::Timestamp(PrimitiveStatsBuilder::new(rows), zone, side),
             DataType::TimestampNtz => Self::TimestampNtz(PrimitiveStatsBuilder::new(rows)),
             _ => Self::Absent,
         }
@@ -1010,7 +1025,7 @@ impl StatsColumnBuilder {
                 cells.put(row, Some(time::parse_fixed_date(date)?));
                 Some(rest)
             }
-            Self::Timestamp(cells, _) => {
+            Self::Timestamp(cells, ..) => {
                 let (instant, rest) = quoted_bytes::<24>(text, escaped)?;
                 cells.put(row, Some(time::parse_fixed_timestamp(instant)?));
                 Some(rest)
@@ -1047,7 +1062,9 @@ impl StatsColumnBuilder {
             }
             Self::Text(texts, rows) if is_string => texts.put(row, *rows, text),
             Self::Date(cells) => cells.put(row, time::parse_date(text)),
-            Self::Timestamp(cells, zone) => cells.put(row, time::parse_timestamp(text, *zone)),
+            Self::Timestamp(cells, zone, side) => {
+                cells.put(row, timestamp_bound(text, *zone, *side));
+            }
             Self::TimestampNtz(cells) => {
                 cells.put(row, time::parse_wall_clock(text).map(|(wall, _)| wall));
             }
@@ -1071,7 +1088,7 @@ impl StatsColumnBuilder {
                 texts.set_null(row);
             }
             Self::Date(cells) => cells.known.set_bit(row, false),
-            Self::Timestamp(cells, _) | Self::TimestampNtz(cells) => {
+            Self::Timestamp(cells, ..) | Self::TimestampNtz(cells) => {
                 cells.known.set_bit(row, false);
             }
             Self::Absent => {}
@@ -1100,7 +1117,7 @@ impl StatsColumnBuilder {
             }
             Self::Text(texts, _) => Arc::new(texts.finish(rows)),
             Self::Date(cells) => Arc::new(cells.finish()),
-            Self::Timestamp(cells, _) => Arc::new(cells.finish().with_timezone("UTC")),
+            Self::Timestamp(cells, ..) => Arc::new(cells.finish().with_timezone("UTC")),
             Self::TimestampNtz(cells) => Arc::new(cells.finish()),
             Self::Absent => return None,
         })
@@ -1213,6 +1230,31 @@ mod tests {
         );
         assert_eq!(stats.leaves[1].null_count.value(0), 1);
         assert!(stats.leaves[5].null_count.is_null(0));
+    }
+
+    #[test]
+    fn bounds_whose_offset_was_cut_to_minutes_are_widened() {
+        // Berlin, 1850: the offset is +00:53:28, so the instant is 28 seconds before the one read.
+        let cut = r#"{"minValues":{"t":"1850-01-01T01:01:01.000+00:53"},"maxValues":{"t":"1850-01-01T01:01:01.000+00:53"}}"#;
+        let exact = r#"{"minValues":{"t":"2024-01-01T01:01:01.000+05:45"},"maxValues":{"t":"2024-01-01T01:01:01.000+05:45"}}"#;
+        let rows = [cut, exact, cut, exact].map(Some);
+        let stats = from_json(&texts(&rows), &leaves(), TimeZoneSpec::UTC, false);
+        let micros = |a: &Option<ArrayRef>, row| {
+            a.as_ref()
+                .unwrap()
+                .as_primitive::<TimestampMicrosecondType>()
+                .value(row)
+        };
+        let leaf = &stats.leaves[3];
+        for row in [0, 2] {
+            let read =
+                time::parse_timestamp(b"1850-01-01T01:01:01.000+00:53", TimeZoneSpec::UTC).unwrap();
+            assert_eq!(micros(&leaf.min, row), read - 60_000_000);
+            assert_eq!(micros(&leaf.max, row), read + 60_000_000);
+        }
+        for row in [1, 3] {
+            assert_eq!(micros(&leaf.min, row), micros(&leaf.max, row));
+        }
     }
 
     #[test]

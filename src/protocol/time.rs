@@ -177,6 +177,25 @@ pub fn parse_timestamp(text: &[u8], zone: TimeZoneSpec) -> Option<i64> {
     }
 }
 
+/// [`parse_timestamp`], and by how much the instant may differ from it, in microseconds.
+///
+/// Offsets before the introduction of time zones have seconds, and delta-spark 3.2 and 3.3 cut them
+/// off: Berlin's local mean time `+00:53:28` is written as `+00:53`. An offset whose minutes are no
+/// multiple of 15 is therefore known to a minute only, and so is every offset before 1973 (Moscow's
+/// was `+02:30:17`, Newfoundland's `-03:30:52`; Liberia was the last country to give up seconds).
+#[must_use]
+pub fn parse_imprecise_timestamp(text: &[u8], zone: TimeZoneSpec) -> Option<(i64, i64)> {
+    const MINUTE: i64 = 60_000_000;
+    /// 1973-01-01.
+    const LAST_SECONDS: i64 = 1096 * MICROS_PER_DAY;
+    let (wall, offset) = parse_wall_clock(text)?;
+    let Some(offset) = offset else {
+        return Some((zone.to_utc(wall)?, 0));
+    };
+    let is_exact = offset == 0 || (offset % (15 * MINUTE) == 0 && wall >= LAST_SECONDS);
+    Some((wall.checked_sub(offset)?, if is_exact { 0 } else { MINUTE }))
+}
+
 /// Microseconds since the epoch of a local time; an offset in the string is ignored.
 #[must_use]
 pub fn parse_timestamp_ntz(text: &[u8]) -> Option<i64> {
@@ -218,6 +237,33 @@ mod tests {
             "banana",
         ] {
             assert_eq!(parse_timestamp(text.as_bytes(), utc), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn an_offset_that_may_have_had_seconds_is_known_to_a_minute() {
+        for (text, uncertain) in [
+            ("1850-01-01T01:01:01.000+00:53", true),
+            ("1850-01-01T01:01:01.000-07:52", true),
+            ("1900-01-01T00:00:00.000+02:30", true),
+            ("1930-01-01T00:00:00.000-03:30", true),
+            ("1972-01-01T00:00:00.000-00:44", true),
+            ("2024-01-01T00:00:00.000+00:53", true),
+            ("2024-01-01T00:00:00.000+05:45", false),
+            ("2024-01-01T00:00:00.000-03:30", false),
+            ("2024-01-01T00:00:00.000+01:00", false),
+            ("1850-01-01T00:00:00.000Z", false),
+            ("1850-01-01T00:00:00.000+00:00", false),
+            ("1850-01-01 00:00:00", false),
+        ] {
+            let (instant, uncertainty) =
+                parse_imprecise_timestamp(text.as_bytes(), TimeZoneSpec::UTC).unwrap();
+            assert_eq!(
+                Some(instant),
+                parse_timestamp(text.as_bytes(), TimeZoneSpec::UTC),
+                "{text}"
+            );
+            assert_eq!(uncertainty, i64::from(uncertain) * 60_000_000, "{text}");
         }
     }
 

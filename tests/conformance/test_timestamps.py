@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import zoneinfo
 from typing import Any
 
 import pyarrow as pa
@@ -109,6 +110,40 @@ def test_statistics_with_an_offset_are_instants(table: log.Table) -> None:
     )
     assert helpers.filtered(table, "t >= TIMESTAMP'2024-03-01 12:00:00Z'") == [0]
     assert helpers.planned(table, "t > TIMESTAMP'2024-03-01 12:30:00Z'") == []
+
+
+#: Zones whose offsets had seconds before the introduction of standard time.
+LOCAL_MEAN_TIMES = [
+    "Europe/Berlin",
+    "America/Los_Angeles",
+    "Europe/Moscow",
+    "America/St_Johns",
+    "Asia/Kolkata",
+    "Africa/Monrovia",
+    "Europe/Athens",
+]
+
+
+@pytest.mark.parametrize("checkpoint", [False, True])
+@pytest.mark.parametrize("zone", LOCAL_MEAN_TIMES)
+def test_bounds_whose_offset_was_cut_to_minutes_still_bound(table: log.Table, zone: str, checkpoint: bool) -> None:
+    """delta-spark 3.2 and 3.3 write `+00:53` for Berlin's `+00:53:28`."""
+    local = dt.datetime(1850, 1, 1, 1, 1, 1, tzinfo=zoneinfo.ZoneInfo(zone))
+    offset = local.utcoffset() or dt.timedelta()
+    minutes, seconds = divmod(abs(int(offset.total_seconds())), 60)
+    sign = "-" if offset < dt.timedelta() else "+"
+    assert seconds, "the zone had no seconds then"
+    cut = f"1850-01-01T01:01:01.000{sign}{minutes // 60:02}:{minutes % 60:02}"
+    instant = local.astimezone(dt.UTC)
+    _stats(table, "timestamp", cut, cut, pa.array([instant], pa.timestamp("us", "UTC")))
+    if checkpoint:
+        opened = helpers.open_table(table)
+        opened.alter.set_table_properties({"delta.checkpoint.writeStatsAsStruct": "true"})
+        opened.create_checkpoint()
+    opened = helpers.open_table(table)
+    for condition in ("=", "<=", ">="):
+        assert opened.count(f"t {condition} timestamp'{instant:%Y-%m-%d %H:%M:%S}Z'") == 1, condition
+    assert opened.count("t < timestamp'1849-01-01 00:00:00Z'") == 0
 
 
 def _partition(table: log.Table, kind: str, *values: str) -> None:
