@@ -26,7 +26,7 @@ use crate::protocol::data_path;
 use crate::protocol::features::{self, ColumnMapping};
 use crate::protocol::table::SYMLINK_MANIFESTS;
 use crate::snapshot::Snapshot;
-use crate::store::replace;
+use crate::store::{TableStores, replace};
 use crate::write::partition::directory;
 
 const FOLDER: &str = "_symlink_format_manifest";
@@ -178,7 +178,7 @@ fn manifests(
                 ));
             }
             let text = manifests.entry(path).or_default();
-            text.push_str(&url(root.url(), batch.path.value(row))?);
+            text.push_str(&manifest_url(snapshot.stores(), batch.path.value(row))?);
             text.push('\n');
         }
     }
@@ -220,14 +220,25 @@ fn delete(snapshot: &Snapshot, paths: &[String], cancel: &CancellationToken) -> 
 }
 
 /// A file's URL, unescaped, as readers of manifests expect it.
-fn url(root: &str, path: &str) -> Result<String> {
+///
+/// # Errors
+/// As the scan for a path that it refuses to open: readers of manifests open the URL without that
+/// check. [`Error::Unsupported`] for a path with a line end, which would become a line of its own.
+fn manifest_url(stores: &TableStores, path: &str) -> Result<String> {
     let canonical = data_path::canonical(path)?;
+    stores.file(&canonical, None)?;
+    if canonical.contains(['\n', '\r']) {
+        return Err(Error::unsupported(
+            "a manifest has one file per line, and the path of this file contains a line end; rewrite the file (`optimize.compact`)",
+        )
+        .at_file(path));
+    }
     Ok(match canonical.strip_prefix('/') {
         Some(absolute) => format!("file:///{absolute}"),
         None if canonical.contains("://") => canonical.into_owned(),
         None => format!(
             "{}{canonical}",
-            percent_encoding::percent_decode_str(root).decode_utf8_lossy()
+            percent_encoding::percent_decode_str(stores.root().url()).decode_utf8_lossy()
         ),
     })
 }

@@ -331,10 +331,11 @@ impl PySnapshot {
                             .is_none_or(|paths| paths.contains(path(*row)))
                 });
                 let uri = |row| {
+                    let checked_path = scan::checked(&core, path(row))?;
                     if as_in_log {
-                        scan::checked(&core, path(row)).map(str::to_owned)
+                        Ok(checked_path.to_owned())
                     } else {
-                        scan::uri(&root, path(row))
+                        scan::uri(&root, checked_path)
                     }
                 };
                 let uris = rows

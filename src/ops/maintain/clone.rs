@@ -10,6 +10,7 @@
 //! Cost: the adds of the source in one commit.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use percent_encoding::percent_decode_str;
 use serde::{Deserialize, Serialize};
@@ -29,7 +30,9 @@ use crate::protocol::action::DomainMetadata;
 use crate::protocol::commit_line::{Action, Add};
 use crate::protocol::table::{self, TableChangeContext};
 use crate::protocol::{data_path, features};
+use crate::scan::vector_file;
 use crate::snapshot::Snapshot;
+use crate::store::TableStores;
 use crate::write::partition::log_path;
 
 /// The domain that describes the clustering of the files, which is copied.
@@ -81,7 +84,7 @@ pub fn clone(
         ));
     }
     let target_url = target.stores().root().url().to_owned();
-    let base = SourceRoot::new(root.url(), &target_url)?;
+    let base = SourceRoot::new(source.stores(), &target_url)?;
     let old = if options.replace {
         replaceable(&target, source, cancel)?
     } else {
@@ -204,13 +207,15 @@ fn replaceable(
 
 /// The source's root, as other tables reference its files.
 struct SourceRoot {
+    stores: Arc<TableStores>,
     /// The URL, decoded, ending in `/`.
     url: String,
     display_url: String,
 }
 
 impl SourceRoot {
-    fn new(source: &str, target: &str) -> Result<Self> {
+    fn new(stores: &Arc<TableStores>, target: &str) -> Result<Self> {
+        let source = stores.root().url();
         let url = percent_decode_str(source).decode_utf8_lossy().into_owned();
         let scheme = |url: &str| {
             url.split_once("://").map(|(scheme, rest)| {
@@ -226,25 +231,35 @@ impl SourceRoot {
             )));
         }
         Ok(Self {
+            stores: Arc::clone(stores),
             display_url: url.trim_end_matches('/').to_owned(),
             url,
         })
     }
 
     /// The same file with absolute paths.
+    ///
+    /// # Errors
+    /// As the scan for a path that it refuses to open: an absolute path in the clone would be
+    /// within the store, and readable.
     fn with_absolute_paths(&self, mut add: Add) -> Result<Add> {
         add.path = self.absolute_path(&add.path)?;
-        if let Some(vector) = &mut add.deletion_vector
-            && let Some(DvPath::InTable(path)) = vector.path().at_file(&add.path)?
-        {
-            "p".clone_into(&mut vector.storage_type);
-            vector.path_or_inline_dv = log_path(&format!("{}{path}", self.url));
+        let Some(vector) = &mut add.deletion_vector else {
+            return Ok(add);
+        };
+        if let Some(path) = vector.path().at_file(&add.path)? {
+            vector_file(&self.stores, &path).at_file(&add.path)?;
+            if let DvPath::InTable(path) = path {
+                "p".clone_into(&mut vector.storage_type);
+                vector.path_or_inline_dv = log_path(&format!("{}{path}", self.url));
+            }
         }
         Ok(add)
     }
 
     fn absolute_path(&self, path: &str) -> Result<String> {
         let canonical = data_path::canonical(path)?;
+        self.stores.file(&canonical, None)?;
         if canonical.starts_with('/') || canonical.contains("://") {
             return Ok(path.to_owned());
         }
