@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use arrow_array::{
     Array, ArrayRef, Int64Array, ListArray, RecordBatch, StringArray, StructArray,
-    TimestampMicrosecondArray,
+    TimestampMicrosecondArray, new_null_array,
 };
 use arrow_buffer::{NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow_schema::{DataType as Arrow, Field, Fields, Schema, SchemaRef, TimeUnit};
@@ -20,7 +20,7 @@ use arrow_select::interleave::interleave;
 use bytes::Bytes;
 
 use super::columns::LeafColumns;
-use super::deletion_vectors::{push_bitmap, push_inverted_bitmap};
+use super::deletion_vectors::{checked, push_bitmap, push_inverted_bitmap};
 use super::plan::PlanBatch;
 use super::read::{LiveRows, load_vector};
 use crate::dv::RoaringBitmapArray;
@@ -32,9 +32,12 @@ use crate::parse::{FileActionProjection, FileBatch};
 use crate::pq::infer_schema;
 use crate::protocol::action::Metadata;
 use crate::protocol::data_path::canonical;
-use crate::protocol::schema::StringLayout;
+use crate::protocol::schema::{StringLayout, StructField};
 use crate::reconcile::CommitCache;
 use crate::snapshot::Snapshot;
+
+/// Names of partition columns in the schema of the feed.
+pub(super) type PartitionColumns = Arc<Vec<String>>;
 
 /// One version's actions.
 pub(super) struct VersionActions {
@@ -43,6 +46,20 @@ pub(super) struct VersionActions {
     removes: FileBatch,
     cdc: FileBatch,
     pub(super) metadata: Option<Metadata>,
+    /// The columns whose partition values were parsed, in the order of the batches.
+    pub(super) parsed_columns: PartitionColumns,
+    /// The partition columns of the files that the version adds, change data files among them.
+    pub(super) added_by: PartitionColumns,
+    /// Those of the files that it removes: an overwrite may change the partition columns, and the
+    /// files before it keep theirs.
+    pub(super) removed_by: PartitionColumns,
+}
+
+impl VersionActions {
+    /// Whether rows of removed files may be changes.
+    pub(super) fn has_removes(&self) -> bool {
+        !self.removes.is_empty()
+    }
 }
 
 /// Which parts of the actions are parsed.
@@ -57,7 +74,8 @@ pub(super) enum ActionDetail {
 /// Commits that are read by one job: a job costs more than a small commit.
 const JOB: usize = 8;
 
-/// Reads the commits of some versions.
+/// Reads the commits of some versions, with the partition values of these columns, which are taken
+/// for the partition columns of all files.
 ///
 /// # Errors
 /// [`Error::NotFound`] for a commit that was cleaned up.
@@ -66,6 +84,7 @@ pub(super) fn read_versions(
     listing: &LogListing,
     start: i64,
     end: i64,
+    columns: &PartitionColumns,
     detail: ActionDetail,
 ) -> Result<Vec<VersionActions>> {
     let mut commits = Vec::new();
@@ -80,10 +99,10 @@ pub(super) fn read_versions(
         commits.push(commit);
     }
     let wanted = FileActionProjection {
-        partition: snapshot
-            .partition_fields()
+        partition: columns
             .iter()
-            .map(|f| snapshot.physical_name(f).to_owned())
+            .filter_map(|name| snapshot.schema().field(name))
+            .map(|field| snapshot.physical_name(field).to_owned())
             .collect(),
         row_ids: true,
         data_change: true,
@@ -92,6 +111,7 @@ pub(super) fn read_versions(
         ..FileActionProjection::default()
     };
     let take = ActionSelection::of_changes(&wanted);
+    let columns = Arc::clone(columns);
     let versions = map_all(commits.chunks(JOB).map(<[_]>::to_vec), move |commits| {
         let parse = |(commit, text): (&CommitFile, Result<Bytes>)| {
             let text = text?;
@@ -111,6 +131,9 @@ pub(super) fn read_versions(
                 removes: parsed.removes,
                 cdc: parsed.cdc,
                 metadata,
+                parsed_columns: Arc::clone(&columns),
+                added_by: Arc::clone(&columns),
+                removed_by: Arc::clone(&columns),
             })
         };
         commits
@@ -147,6 +170,8 @@ impl ChangeSource {
 /// A file, and which of its rows a version changed.
 pub(super) struct ChangedFile {
     pub(super) batch: Arc<PlanBatch>,
+    /// The partition columns of the file, and of the batch.
+    pub(super) partitioned_by: PartitionColumns,
     pub(super) row: usize,
     pub(super) source: ChangeSource,
     pub(super) rows: LiveRows,
@@ -161,21 +186,25 @@ pub(super) fn changed_files(
     version: VersionActions,
 ) -> Result<Vec<ChangedFile>> {
     let number = version.commit.version;
-    let batch = |files: FileBatch| -> Result<Arc<PlanBatch>> {
-        let leaves = LeafColumns::default();
-        Ok(Arc::new(PlanBatch::new(snapshot, files, &leaves, false)?))
+    let (added_by, removed_by) = (version.added_by, version.removed_by);
+    let batch = |files: FileBatch, columns: &PartitionColumns| {
+        partitioned_batch(snapshot, files, &version.parsed_columns, columns).at_version(number)
     };
     if !version.cdc.is_empty() {
-        let files = batch(version.cdc)?;
+        let files = batch(version.cdc, &added_by)?;
         let file = |row| ChangedFile {
             batch: Arc::clone(&files),
+            partitioned_by: Arc::clone(&added_by),
             row,
             source: ChangeSource::ChangeFile,
             rows: LiveRows::All,
         };
         return Ok((0..files.files.len()).map(file).collect());
     }
-    let (adds, removes) = (batch(version.adds)?, batch(version.removes)?);
+    let (adds, removes) = (
+        batch(version.adds, &added_by)?,
+        batch(version.removes, &removed_by)?,
+    );
     let changes = |files: &FileBatch, row: usize| {
         files
             .data_change
@@ -190,6 +219,11 @@ pub(super) fn changed_files(
     let mut out = Vec::new();
     let file = |batch: &Arc<PlanBatch>, row, source, rows| ChangedFile {
         batch: Arc::clone(batch),
+        partitioned_by: Arc::clone(if Arc::ptr_eq(batch, &removes) {
+            &removed_by
+        } else {
+            &added_by
+        }),
         row,
         source,
         rows,
@@ -229,11 +263,31 @@ pub(super) fn changed_files(
     Ok(out)
 }
 
-/// The schema of [`file_batch`].
-pub(super) fn file_schema(snapshot: &Snapshot) -> SchemaRef {
-    let partition: Fields = snapshot
-        .partition_fields()
+/// A batch with the partition values of some of the parsed columns.
+fn partitioned_batch(
+    snapshot: &Snapshot,
+    mut files: FileBatch,
+    parsed_columns: &[String],
+    columns: &[String],
+) -> Result<Arc<PlanBatch>> {
+    let fields: Vec<&StructField> = columns
         .iter()
+        .filter_map(|name| snapshot.schema().field(name))
+        .collect();
+    let position = |name: &String| parsed_columns.iter().position(|parsed| parsed == name);
+    files.partition = columns
+        .iter()
+        .filter_map(|name| files.partition.get(position(name)?).cloned())
+        .collect();
+    let leaves = LeafColumns::default();
+    PlanBatch::with_partition_fields(snapshot, &fields, files, &leaves, false).map(Arc::new)
+}
+
+/// The schema of [`file_batch`] for files with some of these partition columns.
+pub(super) fn file_schema(snapshot: &Snapshot, columns: &[String]) -> SchemaRef {
+    let partition: Fields = columns
+        .iter()
+        .filter_map(|name| snapshot.schema().field(name))
         .map(|f| Field::new(&f.name, f.data_type.to_arrow(StringLayout::Plain), true))
         .collect();
     let time = Arrow::Timestamp(TimeUnit::Microsecond, Some("UTC".into()));
@@ -247,7 +301,12 @@ pub(super) fn file_schema(snapshot: &Snapshot) -> SchemaRef {
         Field::new("commit_version", Arrow::Int64, false),
         Field::new("commit_timestamp", time, false),
         Field::new("partition", Arrow::Struct(partition), false),
+        Field::new("partition_columns", Arrow::List(name_field()), false),
     ]))
+}
+
+fn name_field() -> Arc<Field> {
+    Arc::new(Field::new("item", Arrow::Utf8, false))
 }
 
 fn word_field() -> Arc<Field> {
@@ -270,7 +329,7 @@ pub(super) fn file_batch(
     let (mut paths, mut sizes, mut times, mut rows) = (vec![], vec![], vec![], vec![]);
     for file in &files {
         let log = &file.batch.files;
-        paths.push(log.path.value(file.row));
+        paths.push(checked(snapshot, log.path.value(file.row)).at_version(number)?);
         sizes.push(size_of(snapshot, log, file.row)?);
         let time = log.time.as_ref().filter(|times| times.is_valid(file.row));
         times.push(time.map_or(0, |times| times.value(file.row)));
@@ -291,6 +350,7 @@ pub(super) fn file_batch(
             Arc::new(Int64Array::from(vec![number; files.len()])),
             Arc::new(commit_times.with_timezone("UTC")),
             partition_values(schema, &files)?,
+            partition_columns(&files)?,
         ],
     )?)
 }
@@ -306,7 +366,24 @@ fn size_of(snapshot: &Snapshot, files: &FileBatch, row: usize) -> Result<i64> {
     Ok(i64::try_from(file.size()?).unwrap_or(i64::MAX))
 }
 
-/// The partition values of the files, as a struct by logical column.
+/// The names of the partition columns of each file.
+fn partition_columns(files: &[ChangedFile]) -> Result<ArrayRef> {
+    let lengths = files.iter().map(|file| file.partitioned_by.len());
+    let names: StringArray = files
+        .iter()
+        .flat_map(|file| file.partitioned_by.iter())
+        .map(Some)
+        .collect();
+    Ok(Arc::new(ListArray::try_new(
+        name_field(),
+        OffsetBuffer::from_lengths(lengths),
+        Arc::new(names),
+        None,
+    )?))
+}
+
+/// The partition values of the files, as a struct by logical column; null in columns that do not
+/// partition a file.
 fn partition_values(schema: &SchemaRef, files: &[ChangedFile]) -> Result<ArrayRef> {
     let Arrow::Struct(fields) = schema.field_with_name("partition")?.data_type() else {
         return Err(Error::internal("partition is not a struct"));
@@ -314,33 +391,37 @@ fn partition_values(schema: &SchemaRef, files: &[ChangedFile]) -> Result<ArrayRe
     if fields.is_empty() {
         return Ok(Arc::new(StructArray::new_empty_fields(files.len(), None)));
     }
-    let mut batches: Vec<&Arc<PlanBatch>> = Vec::new();
+    let mut batches: Vec<&ChangedFile> = Vec::new();
     let mut indices = Vec::with_capacity(files.len());
     for file in files {
         let known = batches
             .iter()
-            .position(|batch| Arc::ptr_eq(batch, &file.batch));
+            .position(|first| Arc::ptr_eq(&first.batch, &file.batch));
         indices.push((known.unwrap_or(batches.len()), file.row));
         if known.is_none() {
-            batches.push(&file.batch);
+            batches.push(file);
         }
     }
-    let column = |(n, field): (usize, &Arc<Field>)| -> Result<ArrayRef> {
-        let arrays: Vec<&dyn Array> = batches
+    let column = |field: &Arc<Field>| -> Result<ArrayRef> {
+        let values_of = |file: &&ChangedFile| {
+            let columns = &file.partitioned_by;
+            let at = columns.iter().position(|name| name == field.name());
+            match at.and_then(|at| file.batch.partition.get(at)) {
+                Some(values) => Ok(arrow_cast::cast(values, field.data_type())?),
+                None => Ok(new_null_array(field.data_type(), file.batch.files.len())),
+            }
+        };
+        let arrays = batches
             .iter()
-            .filter_map(|batch| batch.partition.get(n).map(AsRef::as_ref))
-            .collect();
+            .map(values_of)
+            .collect::<Result<Vec<ArrayRef>>>()?;
         if arrays.is_empty() {
             return Ok(arrow_array::new_empty_array(field.data_type()));
         }
-        let values = interleave(&arrays, &indices)?;
-        Ok(arrow_cast::cast(&values, field.data_type())?)
+        let arrays: Vec<&dyn Array> = arrays.iter().map(AsRef::as_ref).collect();
+        Ok(interleave(&arrays, &indices)?)
     };
-    let columns = fields
-        .iter()
-        .enumerate()
-        .map(column)
-        .collect::<Result<Vec<_>>>()?;
+    let columns = fields.iter().map(column).collect::<Result<Vec<_>>>()?;
     Ok(Arc::new(StructArray::try_new(
         fields.clone(),
         columns,

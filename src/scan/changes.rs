@@ -17,8 +17,8 @@ use arrow_schema::{DataType as Arrow, Field, SchemaRef, TimeUnit};
 
 use super::BatchStream;
 use super::changed_files::{
-    ActionDetail, ChangeSource, VersionActions, changed_files, file_batch, file_schema,
-    read_versions,
+    ActionDetail, ChangeSource, ChangedFile, PartitionColumns, VersionActions, changed_files,
+    file_batch, file_schema, read_versions,
 };
 use super::read::{AHEAD, FileTask, LiveRows, ScanContext, ScanRequest, read_tasks};
 use crate::error::{Error, NotFoundKind, Result, ResultExt};
@@ -27,7 +27,7 @@ use crate::expr::BoundExpr;
 use crate::history::{self, TimestampSearch};
 use crate::protocol::action::Metadata;
 use crate::protocol::features::ColumnMapping;
-use crate::protocol::schema::{DataType, StringLayout, StructType};
+use crate::protocol::schema::{DataType, StringLayout, StructField, StructType};
 use crate::snapshot::Snapshot;
 
 /// The type of change: `insert`, `update_preimage`, `update_postimage`, `delete`.
@@ -148,7 +148,8 @@ pub fn change_range(snapshot: &Snapshot, request: &ChangeRequest) -> Result<Opti
     };
     let named = names_of(snapshot, Some((start, end)), request)?;
     let listing = named.log().list(start)?;
-    let versions = read_versions(&named, &listing, start, end, ActionDetail::Rows)?;
+    let columns = current_partition_columns(&named);
+    let versions = read_versions(&named, &listing, start, end, &columns, ActionDetail::Rows)?;
     check_recorded(&named, start, end, &versions)?;
     Ok(Some((start, end)))
 }
@@ -177,8 +178,17 @@ fn timed_versions(
 ) -> Result<Vec<(VersionActions, i64)>> {
     // The history of the whole log, since the time of a version depends on earlier ones.
     let listing = snapshot.log().list(0)?;
-    let versions = read_versions(snapshot, &listing, start, end, detail)?;
-    check_recorded(snapshot, start, end, &versions)?;
+    let current = current_partition_columns(snapshot);
+    let mut versions = read_versions(snapshot, &listing, start, end, &current, detail)?;
+    let at_start = check_recorded(snapshot, start, end, &versions)?;
+    let columns = partition_columns(snapshot, &at_start, &versions)?;
+    let all = union(&current, &columns);
+    if all.len() > current.len() {
+        versions = read_versions(snapshot, &listing, start, end, &Arc::new(all), detail)?;
+    }
+    for (version, columns) in versions.iter_mut().zip(columns) {
+        (version.added_by, version.removed_by) = (columns.added_by, columns.removed_by);
+    }
     let times: HashMap<i64, i64> = history::version_timestamps(snapshot, &listing, start, end)?
         .into_iter()
         .collect();
@@ -190,14 +200,90 @@ fn timed_versions(
     Ok(versions.into_iter().map(timed).collect())
 }
 
+fn current_partition_columns(snapshot: &Snapshot) -> PartitionColumns {
+    Arc::new(snapshot.metadata().partition_columns.clone())
+}
+
+/// The partition columns of the files that a version adds and removes.
+struct VersionPartitioning {
+    added_by: PartitionColumns,
+    removed_by: PartitionColumns,
+}
+
+/// For each version the partition columns of its files. Only an overwrite of the whole table changes
+/// them, so files have those of the version that they belong to: added ones those after the commit,
+/// removed ones those before it.
+fn partition_columns(
+    snapshot: &Snapshot,
+    at_start: &Snapshot,
+    versions: &[VersionActions],
+) -> Result<Vec<VersionPartitioning>> {
+    let mut current = partition_columns_of(snapshot, at_start.metadata())?;
+    let mut partitionings = Vec::with_capacity(versions.len());
+    for (n, version) in versions.iter().enumerate() {
+        let number = version.commit.version;
+        let mut removed_by = Arc::clone(&current);
+        if let Some(metadata) = &version.metadata {
+            current = partition_columns_of(snapshot, metadata).at_version(number)?;
+            if n == 0 && number > 0 && version.has_removes() {
+                let before = snapshot.at(Some(number - 1))?;
+                removed_by = partition_columns_of(snapshot, before.metadata())
+                    .at_version(before.version())?;
+            }
+        }
+        partitionings.push(VersionPartitioning {
+            added_by: Arc::clone(&current),
+            removed_by,
+        });
+    }
+    Ok(partitionings)
+}
+
+/// The partition columns of a version's metadata that the feed has, by their names in the feed.
+fn partition_columns_of(snapshot: &Snapshot, metadata: &Metadata) -> Result<PartitionColumns> {
+    if metadata.partition_columns.is_empty()
+        || metadata.schema_string == snapshot.metadata().schema_string
+    {
+        return Ok(Arc::new(metadata.partition_columns.clone()));
+    }
+    let schema = StructType::parse(&metadata.schema_string)?;
+    let mut names = Vec::with_capacity(metadata.partition_columns.len());
+    for field in metadata
+        .partition_columns
+        .iter()
+        .filter_map(|name| schema.field(name))
+    {
+        let Some(now) = same_column(snapshot, field) else {
+            continue;
+        };
+        check_widening(field, now)?;
+        names.push(now.name.clone());
+    }
+    Ok(Arc::new(names))
+}
+
+/// All partition columns, the current ones first.
+fn union(current: &[String], partitionings: &[VersionPartitioning]) -> Vec<String> {
+    let mut all = current.to_vec();
+    for name in partitionings
+        .iter()
+        .flat_map(|columns| columns.added_by.iter().chain(columns.removed_by.iter()))
+    {
+        if !all.contains(name) {
+            all.push(name.clone());
+        }
+    }
+    all
+}
+
 /// Refuses versions whose changes were not recorded, and schemas that cannot be read as the feed's
-/// schema.
+/// schema; returns the snapshot of the first version.
 fn check_recorded(
     snapshot: &Snapshot,
     start: i64,
     end: i64,
     versions: &[VersionActions],
-) -> Result<()> {
+) -> Result<Snapshot> {
     // If no later commit changed the metadata, it was the same at the start as now.
     let changed = snapshot.version() > end
         || versions
@@ -231,32 +317,40 @@ fn check_recorded(
             )?;
         }
     }
-    Ok(())
+    Ok(at_start)
+}
+
+/// The column of the feed that a column of another version is.
+fn same_column<'a>(snapshot: &'a Snapshot, field: &StructField) -> Option<&'a StructField> {
+    let physical = snapshot.physical_name(field);
+    let mut columns = snapshot.schema().fields.iter();
+    columns.find(|column| snapshot.physical_name(column) == physical)
+}
+
+fn check_widening(field: &StructField, now: &StructField) -> Result<()> {
+    if is_widening(&field.data_type, &now.data_type) {
+        return Ok(());
+    }
+    Err(Error::schema_mismatch(
+        format!(
+            "the type of the column `{}` changed in the range; ask for a range on one side of the change",
+            field.name
+        ),
+        now.data_type.to_string(),
+        field.data_type.to_string(),
+    ))
 }
 
 fn compatible(schema: &StructType, snapshot: &Snapshot, version: i64) -> Result<()> {
     for field in &schema.fields {
-        let physical = snapshot.physical_name(field);
-        let Some(now) = snapshot
-            .schema()
-            .fields
-            .iter()
-            .find(|f| snapshot.physical_name(f) == physical)
-        else {
+        let Some(now) = same_column(snapshot, field) else {
             return Err(Error::unsupported(format!(
                 "the column `{}` of version {version} is not in the schema of the feed; ask for a range on one side of the schema change",
                 field.name
             ))
             .at_version(version));
         };
-        if !is_widening(&field.data_type, &now.data_type) {
-            return Err(Error::schema_mismatch(
-                format!("the type of the column `{}` changed in the range; ask for a range on one side of the change", field.name),
-                now.data_type.to_string(),
-                field.data_type.to_string(),
-            )
-            .at_version(version));
-        }
+        check_widening(field, now).at_version(version)?;
     }
     Ok(())
 }
@@ -338,20 +432,19 @@ pub fn changes(snapshot: &Snapshot, request: &ChangeRequest) -> Result<BatchStre
         layout: request.layout,
         ..ScanRequest::default()
     };
-    let reading = || Ok::<_, Error>(ScanContext::new(&at_end, &scan, &feed)?.in_large_batches());
-    let plain = Arc::new(reading()?);
-    let only = Arc::new(reading()?.with_row_index());
-    let from_files = Arc::new(reading()?.with_raw(0, CHANGE_TYPE, DataType::String));
+    let schema = ScanContext::new(&at_end, &scan, &feed)?.schema;
+    let mut contexts = ChangeContexts {
+        snapshot: &at_end,
+        scan: &scan,
+        feed: &feed,
+        known: HashMap::new(),
+    };
     let mut tasks: Vec<(Arc<ScanContext>, FileTask)> = Vec::new();
     if let Some((start, end)) = range {
         for (version, time) in timed_versions(&at_end, start, end, ActionDetail::Rows)? {
             let number = version.commit.version;
             for file in changed_files(&at_end, version)? {
-                let context = match (file.source, &file.rows) {
-                    (ChangeSource::ChangeFile, _) => &from_files,
-                    (_, LiveRows::Only(_)) => &only,
-                    _ => &plain,
-                };
+                let context = contexts.of_file(&file)?;
                 let task = FileTask {
                     batch: file.batch,
                     row: file.row,
@@ -360,12 +453,59 @@ pub fn changes(snapshot: &Snapshot, request: &ChangeRequest) -> Result<BatchStre
                     constants: change_constants(file.source, number, time),
                     place: 0,
                 };
-                tasks.push((Arc::clone(context), task));
+                tasks.push((context, task));
             }
         }
     }
-    let all = read_tasks(Arc::clone(&plain.schema), tasks, AHEAD, &request.cancel);
+    let all = read_tasks(schema, tasks, AHEAD, &request.cancel);
     projected(all, &wanted, request.predicate.clone())
+}
+
+/// The contexts in which the feed's files are read, one for each way of reading them.
+struct ChangeContexts<'a> {
+    snapshot: &'a Snapshot,
+    scan: &'a ScanRequest,
+    feed: &'a [Field],
+    known: HashMap<(PartitionColumns, ChangeReading), Arc<ScanContext>>,
+}
+
+/// How the changes of a file are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum ChangeReading {
+    /// All live rows changed.
+    LiveRows,
+    /// Rows at some positions changed.
+    Positions,
+    /// The file has the types of changes.
+    ChangeFile,
+}
+
+impl ChangeContexts<'_> {
+    fn of_file(&mut self, file: &ChangedFile) -> Result<Arc<ScanContext>> {
+        let reading = match (file.source, &file.rows) {
+            (ChangeSource::ChangeFile, _) => ChangeReading::ChangeFile,
+            (_, LiveRows::Only(_)) => ChangeReading::Positions,
+            _ => ChangeReading::LiveRows,
+        };
+        let key = (Arc::clone(&file.partitioned_by), reading);
+        if let Some(context) = self.known.get(&key) {
+            return Ok(Arc::clone(context));
+        }
+        let context = ScanContext::of_partitioned_files(
+            self.snapshot,
+            self.scan,
+            self.feed,
+            &file.partitioned_by,
+        )?
+        .in_large_batches();
+        let context = Arc::new(match reading {
+            ChangeReading::LiveRows => context,
+            ChangeReading::Positions => context.with_row_index(),
+            ChangeReading::ChangeFile => context.with_raw(0, CHANGE_TYPE, DataType::String),
+        });
+        self.known.insert(key, Arc::clone(&context));
+        Ok(context)
+    }
 }
 
 /// The values of the feed's columns that are the same in all rows of a file.
@@ -386,17 +526,21 @@ fn change_constants(source: ChangeSource, version: i64, time_ms: i64) -> Arc<Vec
 /// epoch), `num_rows` int64 (of changes; null if the log lacks it), `excluded` list<int64> (a bit
 /// for each row that is not a change, the lowest first; null if all rows are), `change_type` utf8
 /// (null if the file has the column `_change_type`), `commit_version` int64, `commit_timestamp`
-/// timestamp\[us, UTC\], `partition` struct by logical column.
+/// timestamp\[us, UTC\], `partition` struct by logical column, `partition_columns` list<utf8> (the
+/// columns that partition the file: a range may have files with different ones).
 ///
 /// # Errors
 /// As [`changes`].
 pub fn change_files(snapshot: &Snapshot, request: &ChangeRequest) -> Result<BatchStream> {
     let range = range(snapshot, request)?;
     let at_end = names_of(snapshot, range, request)?;
-    let schema = file_schema(&at_end);
+    let mut schema = file_schema(&at_end, &at_end.metadata().partition_columns);
     let mut batches = Vec::new();
     if let Some((start, end)) = range {
         let versions = timed_versions(&at_end, start, end, ActionDetail::Files)?;
+        if let Some((first, _)) = versions.first() {
+            schema = file_schema(&at_end, &first.parsed_columns);
+        }
         let (snapshot, out) = (at_end.clone(), Arc::clone(&schema));
         let cancel = request.cancel.clone();
         batches = map_all(versions, move |(version, time)| {

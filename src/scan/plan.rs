@@ -24,6 +24,7 @@ use crate::log::LogSegment;
 use crate::parse::checkpoint::FileActionKind;
 use crate::parse::stats::{self, FileStatsBatch};
 use crate::parse::{DvColumns, FileActionProjection, FileBatch};
+use crate::protocol::schema::StructField;
 use crate::protocol::{evolution, partition_value};
 use crate::prune::{self, PruningStatistics};
 use crate::reconcile::SeenFileKeys;
@@ -41,7 +42,7 @@ const KEPT_LEAVES: usize = 32;
 pub struct PlanBatch {
     /// Paths, sizes, deletion vectors, row ids.
     pub files: FileBatch,
-    /// Partition values, in the order of the metadata's partition columns.
+    /// Partition values, in the order of the files' partition columns.
     pub partition: Vec<ArrayRef>,
     /// Statistics of the plan's leaves, if any were requested.
     pub stats: Option<FileStatsBatch>,
@@ -298,13 +299,25 @@ impl PlanBatch {
     /// Types partition values and parses the statistics of `leaves`; their JSON is dropped.
     pub(super) fn new(
         snapshot: &Snapshot,
+        files: FileBatch,
+        leaves: &LeafColumns,
+        with_stats: bool,
+    ) -> Result<Self> {
+        let fields = snapshot.partition_fields();
+        Self::with_partition_fields(snapshot, &fields, files, leaves, with_stats)
+    }
+
+    /// [`PlanBatch::new`] for files with these partition columns, which those of other versions may
+    /// have.
+    pub(super) fn with_partition_fields(
+        snapshot: &Snapshot,
+        partition_fields: &[&StructField],
         mut files: FileBatch,
         leaves: &LeafColumns,
         with_stats: bool,
     ) -> Result<Self> {
         let zone = snapshot.options().zone;
-        let partition = snapshot
-            .partition_fields()
+        let partition = partition_fields
             .iter()
             .zip(&files.partition)
             .map(|(field, values)| {

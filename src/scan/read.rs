@@ -213,6 +213,8 @@ pub(super) struct ScanContext {
     pub(super) schema: SchemaRef,
     columns: Vec<ColumnSource>,
     read: Vec<StructField>,
+    /// The partition columns of the files.
+    partition_fields: Vec<StructField>,
     /// Partition columns that the filter needs.
     filter_partition: Vec<usize>,
     /// Columns of the files that only the filter needs.
@@ -305,9 +307,13 @@ struct ResolvedColumns {
 
 impl ResolvedColumns {
     /// Adds the requested columns of the table; all if the request names none.
-    fn add_table_columns(&mut self, snapshot: &Snapshot, request: &ScanRequest) -> Result<()> {
+    fn add_table_columns(
+        &mut self,
+        snapshot: &Snapshot,
+        request: &ScanRequest,
+        partition: &[String],
+    ) -> Result<()> {
         let schema = snapshot.schema();
-        let partition = &snapshot.metadata().partition_columns;
         let names: Vec<String> = match &request.columns {
             Some(names) => names.clone(),
             None => schema.fields.iter().map(|f| f.name.clone()).collect(),
@@ -412,8 +418,8 @@ fn predicate_columns(
     snapshot: &Snapshot,
     predicate: Option<&BoundExpr>,
     read: &[StructField],
+    partition: &[String],
 ) -> (Vec<usize>, Vec<StructField>) {
-    let partition = &snapshot.metadata().partition_columns;
     let (mut of_partition, mut of_files) = (Vec::new(), Vec::new());
     for name in predicate.into_iter().flat_map(BoundExpr::column_names) {
         let Some(field) = find(snapshot.schema(), name) else {
@@ -437,19 +443,40 @@ impl ScanContext {
         request: &ScanRequest,
         constants: &[Field],
     ) -> Result<Self> {
+        let partition_columns = &snapshot.metadata().partition_columns;
+        Self::of_partitioned_files(snapshot, request, constants, partition_columns)
+    }
+
+    /// [`ScanContext::new`] for files with these partition columns, by their names in the schema of
+    /// the snapshot: those of another version may have others, and hold the snapshot's.
+    pub(super) fn of_partitioned_files(
+        snapshot: &Snapshot,
+        request: &ScanRequest,
+        constants: &[Field],
+        partition_columns: &[String],
+    ) -> Result<Self> {
         evolution::check_changes(snapshot.protocol(), snapshot.schema())?;
         let mut resolved = ResolvedColumns::default();
-        resolved.add_table_columns(snapshot, request)?;
+        resolved.add_table_columns(snapshot, request, partition_columns)?;
         resolved.add_metadata_columns(snapshot, &request.metadata)?;
         resolved.add_constants(constants);
-        let (filter_partition, filter_columns) =
-            predicate_columns(snapshot, request.predicate.as_ref(), &resolved.read);
+        let (filter_partition, filter_columns) = predicate_columns(
+            snapshot,
+            request.predicate.as_ref(),
+            &resolved.read,
+            partition_columns,
+        );
+        let partition_fields = partition_columns
+            .iter()
+            .filter_map(|name| snapshot.schema().field(name).cloned())
+            .collect();
         let rows = batch_rows(&resolved.read, BATCH_BYTES);
         Ok(Self {
             snapshot: snapshot.clone(),
             schema: Arc::new(Schema::new(resolved.fields)),
             columns: resolved.sources,
             read: resolved.read,
+            partition_fields,
             filter_partition,
             filter_columns,
             filter: request.predicate.clone().map(Arc::new),
@@ -521,13 +548,12 @@ impl ScanContext {
             .then(|| u64::try_from(files.size.value(task.row)).unwrap_or(0))
             .filter(|size| *size > 0);
         let file = self.snapshot.stores().file(&canonical, size)?;
-        let names = &self.snapshot.metadata().partition_columns;
         let filter_constants = self
             .filter_partition
             .iter()
             .filter_map(|at| {
                 Some((
-                    names.get(*at)?.clone(),
+                    self.partition_fields.get(*at)?.name.clone(),
                     constants.partition.get(*at)?.clone(),
                 ))
             })
@@ -737,12 +763,11 @@ struct FileConstants {
 
 impl FileConstants {
     fn new(reading: &ScanContext, task: &FileTask) -> Result<Self> {
-        let fields = reading.snapshot.partition_fields();
         let partition = task
             .batch
             .partition
             .iter()
-            .zip(fields)
+            .zip(&reading.partition_fields)
             .map(|(array, field)| {
                 let value = array.slice(task.row, 1);
                 let wanted = field.data_type.to_arrow(reading.layout);

@@ -6,6 +6,7 @@ rows are. Executors need nothing.
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from deltafast._interop.record_batch_reader import RecordBatchReader
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from deltafast.spark._scan.physical_columns import Columns
     from deltafast.spark._scan.snapshot import Version
 
 __all__ = ["changes"]
@@ -70,18 +72,31 @@ def _scan(version: Version, first: int, last: int, excluded: re.Pattern[str] | N
     in_files = compute.is_null(found.column("change_type"))
     frames: list[Any] = []
     for files, has_column in ((found.filter(in_files), True), (found.filter(compute.invert(in_files)), False)):
-        if len(files) or (not has_column and not frames):
-            data = version.columns.physical(version.columns.data)
+        parts = _by_partition_columns(files)
+        if not parts and not has_column and not frames:
+            parts = [([field["name"] for field in version.columns.partition], files)]
+        for partition_columns, part in parts:
+            columns = version.columns.partitioned_by(partition_columns)
+            data = columns.physical(columns.data)
             data += [field_of(_TYPE, "string")] if has_column else []
-            listing = _listing(version, files, has_column=has_column)
+            listing = _listing(version, columns, part, has_column=has_column)
             rows = file_index.scan(version, listing, data)
-            columns = [functions.col(quoted(name)) for name in (_TYPE, _VERSION, _TIME)]
-            frames.append(rows.select(*version.columns.project(pads=version.session.pads_chars), *columns))
-    return frames[0] if len(frames) == 1 else frames[0].unionAll(frames[1])
+            added = [functions.col(quoted(name)) for name in (_TYPE, _VERSION, _TIME)]
+            frames.append(rows.select(*columns.project(pads=version.session.pads_chars), *added))
+    return reduce(lambda frame, other: frame.unionAll(other), frames)
 
 
-def _listing(version: Version, found: pa.Table, *, has_column: bool) -> Listing:
-    """Return the files of a feed; `has_column` if they contain the change type."""
+def _by_partition_columns(files: pa.Table) -> list[tuple[list[str], pa.Table]]:
+    """Return the files by the columns that partition them, which an overwrite within the range may have changed."""
+    lists: list[list[str]] = files.column("partition_columns").to_pylist()
+    distinct = sorted(set(map(tuple, lists)))
+    if len(distinct) == 1:
+        return [(list(distinct[0]), files)]
+    return [(list(names), files.filter([tuple(other) == names for other in lists])) for names in distinct]
+
+
+def _listing(version: Version, columns: Columns, found: pa.Table, *, has_column: bool) -> Listing:
+    """Return the files of a feed, partitioned as in `columns`; `has_column` if they contain the change type."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -98,9 +113,9 @@ def _listing(version: Version, found: pa.Table, *, has_column: bool) -> Listing:
         "rows": files.column("num_rows"),
     }
     partition = files.column("partition").combine_chunks()
-    for field in version.columns.partition:
-        data[version.columns.name(field)] = compute.struct_field(partition, field["name"])
-    constants = version.columns.physical(version.columns.partition)
+    for field in columns.partition:
+        data[columns.name(field)] = compute.struct_field(partition, field["name"])
+    constants = columns.physical(columns.partition)
     if not has_column:
         data[_TYPE] = files.column("change_type")
         constants.append(field_of(_TYPE, "string"))

@@ -79,6 +79,12 @@ class Columns:
         # Files never contain `void` columns.
         self.data = [f for f in self.fields if f["name"] not in partition and f["type"] != "void"]
 
+    def partitioned_by(self, partition: list[str]) -> Columns:
+        """Return the same columns in files of another version, which had these partition columns."""
+        if partition == [field["name"] for field in self.partition]:
+            return self
+        return Columns({"fields": self.fields}, partition, is_mapped=self.is_mapped)
+
     @property
     def is_plain(self) -> bool:
         """Whether the files have the table's names, and readers see no metadata of its fields."""
