@@ -124,7 +124,9 @@ impl PartitionRegistry {
             .iter()
             .map(|row| {
                 let values = columns.iter().zip(&plain).map(|((field, _), array)| {
-                    value(array, &field.data_type, *row).map_err(|e| e.at_column(&field.name))
+                    value(array, &field.data_type, *row)
+                        .and_then(check_not_hive_null)
+                        .map_err(|e| e.at_column(&field.name))
                 });
                 Ok(self.number(values.collect::<Result<_>>()?))
             })
@@ -249,6 +251,21 @@ fn value(array: &ArrayRef, data_type: &DataType, row: usize) -> Result<Option<St
         }
     }
     Ok((!out.is_empty()).then_some(out))
+}
+
+/// A partition value to write, unless it is the text that stands for null in Hive's layout: readers
+/// of the folder's name, and delta-rs when it writes, make it null. Values that are in the log
+/// already are read as they stand; this check is for new rows and files only.
+///
+/// # Errors
+/// [`Error::Invalid`] for that text.
+pub fn check_not_hive_null(value: Option<String>) -> Result<Option<String>> {
+    if value.as_deref() == Some(HIVE_NULL) {
+        return Err(Error::invalid(format!(
+            "the partition value `{HIVE_NULL}` cannot be written: this text stands for null in the names of partition folders; write null or another text"
+        )));
+    }
+    Ok(value)
 }
 
 /// The maximum length of a directory name in bytes that every file system supports.
@@ -406,6 +423,31 @@ mod tests {
             )
             .unwrap();
         assert!(order.is_none() && runs.len() == 1);
+    }
+
+    #[test]
+    fn the_text_that_stands_for_null_in_folder_names_is_refused() {
+        let kinds: [(&str, ArrayRef); 2] = [
+            (
+                "string",
+                Arc::new(StringArray::from(vec![Some("a"), None, Some(HIVE_NULL)])),
+            ),
+            (
+                "binary",
+                Arc::new(BinaryArray::from(vec![HIVE_NULL.as_bytes()])),
+            ),
+        ];
+        for (name, array) in kinds {
+            let field = field("p", name);
+            let rows = array.len();
+            let error = PartitionRegistry::default()
+                .split(&[(&field, array)], rows)
+                .unwrap_err();
+            assert!(
+                matches!(error, Error::Invalid { .. }) && error.to_string().contains(HIVE_NULL),
+                "{name}: {error}"
+            );
+        }
     }
 
     #[test]

@@ -77,6 +77,17 @@ def test_hive_default_partition_in_the_path_means_nothing(table: log.Table) -> N
     assert helpers.column(table, "p") == [None]
 
 
+def test_hive_default_partition_in_the_log_is_a_text_as_it_stands(table: log.Table) -> None:
+    _table(table, "string", "__HIVE_DEFAULT_PARTITION__", None)
+    assert sorted(helpers.column(table, "p"), key=str) == [None, "__HIVE_DEFAULT_PARTITION__"]
+
+
+@pytest.mark.parametrize("kind", ["integer", "date", "timestamp", "boolean", "double"])
+def test_hive_default_partition_in_the_log_is_null_where_it_is_no_value(table: log.Table, kind: str) -> None:
+    _table(table, kind, "__HIVE_DEFAULT_PARTITION__")
+    assert helpers.column(table, "p") == [None]
+
+
 def test_several_partition_columns_anywhere_in_the_schema(table: log.Table) -> None:
     add = table.data("a.parquet", {"id": [1, 2]}, add_partitionValues={"p": "5", "q": "x"})
     table.commit(0, log.protocol(), log.metadata([("p", "integer"), ("id", "long"), ("q", "string")], ["q", "p"]), add)

@@ -1247,6 +1247,54 @@ def test_unknown_properties_are_allowed_by_who_asks(tmp_path):
     assert table.metadata().configuration == {"delta.future": "1"}
 
 
+HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
+
+
+def _merge_text(table):
+    source = pa.table({"id": pa.array([1], pa.int64()), "p": [HIVE_NULL]})
+    merger = table.merge(source, "t.id = s.id", "s", "t")
+    merger.when_matched_update_all().when_not_matched_insert_all().execute()
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.binary()])
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda table, data: write_deltalake(table, data, mode="append"),
+        lambda table, data: write_deltalake(table, data, mode="overwrite"),
+        lambda table, data: write_deltalake(table, data, mode="overwrite", partition_overwrite_mode="dynamic"),
+        lambda table, data: write_deltalake(table, data, mode="overwrite", predicate="id = 2"),
+        lambda table, _: table.update({"p": f"'{HIVE_NULL}'"}),
+        lambda table, _: _merge_text(table),
+        lambda table, data: table.upsert(data, "id"),
+    ],
+)
+def test_the_text_for_null_in_folder_names_is_no_partition_value(write, kind, tmp_path):
+    rows = pa.table({"id": pa.array([1, 2], pa.int64()), "p": pa.array(["a", None], kind)})
+    write_deltalake(tmp_path, rows, partition_by="p")
+    table = DeltaTable(tmp_path)
+    data = pa.table({"id": pa.array([2], pa.int64()), "p": pa.array([HIVE_NULL], kind)})
+    with pytest.raises(InvalidArgumentError, match="stands for null"):
+        write(table, data)
+    assert DeltaTable(tmp_path).version() == 0
+    with pytest.raises(InvalidArgumentError, match="stands for null"):
+        write_deltalake(tmp_path / "new", data, partition_by="p")
+    write_deltalake(tmp_path / "unpartitioned", data)
+
+
+def test_the_text_for_null_that_a_log_has_can_be_read_and_replaced(tmp_path):
+    write_deltalake(tmp_path, pa.table({"id": [1], "p": ["a"]}), partition_by="p")
+    commit = tmp_path / "_delta_log" / f"{0:020}.json"
+    commit.write_text(commit.read_text("utf-8").replace('{"p":"a"}', f'{{"p":"{HIVE_NULL}"}}'))
+    for file in (tmp_path / "_delta_log").glob("*.crc"):
+        file.unlink()
+    table = DeltaTable(tmp_path)
+    assert table.count(f"p = '{HIVE_NULL}'") == 1
+    assert table.count("p IS NULL") == 0
+    table.update({"p": "NULL"}, predicate=f"p = '{HIVE_NULL}'")
+    assert rows(table) == [{"id": 1, "p": None}]
+
+
 # --- ready files ------------------------------------------------------------------------------------------------------
 
 

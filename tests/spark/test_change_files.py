@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
 import pytest
 
 import deltafast.spark
-from deltafast import DeltaTable
+from deltafast import DeltaTable, write_deltalake
 from deltafast.exceptions import ConstraintViolatedError
 
 from .helpers import rows
@@ -127,3 +128,21 @@ def test_what_fails_leaves_nothing(spark, tmp_path, writer, monkeypatch):
     assert DeltaTable(folder).version() == 1
     if writer == "jvm":
         assert parquet_files(folder) == before
+
+
+def test_the_feed_of_versions_with_other_partition_columns_has_all_values(spark, tmp_path):
+    old = pa.table({"id": [1, 2, 3], "a": ["x", "y", None], "b": [10, 20, 10]})
+    new = pa.table({"id": [5, 6], "a": ["z", None], "b": [30, None]})
+    folder = str(tmp_path)
+    write_deltalake(folder, old, partition_by="a", configuration={"delta.enableChangeDataFeed": "true"})
+    write_deltalake(folder, new, mode="overwrite", schema_mode="overwrite", partition_by=["b"])
+    table = DeltaTable(folder)
+    table.update({"a": "'q'"}, predicate="id = 5")
+    table.restore(0)
+    columns = ["id", "a", "b", "_change_type", "_commit_version"]
+    expected = sorted(
+        (tuple(row[name] for name in columns) for row in pa.table(table.load_cdf()).to_pylist()), key=repr
+    )
+    options = {"readChangeFeed": True, "startingVersion": 0}
+    feed = deltafast.spark.read(spark, folder, options=options).select(columns).collect()
+    assert sorted(map(tuple, feed), key=repr) == expected

@@ -351,3 +351,19 @@ def test_lengths_of_strings_are_limited_at_any_depth(reference, spark, tmp_path)
         jobs.merge(spark, table, source, plan.when_matched_update({"s": "s.s"}))
     assert {file for file in parquet_files(folder) if "spark-" in file} <= before
     assert table.count() == 2
+
+
+def test_the_text_for_null_in_folder_names_is_refused_by_every_writer(spark, tmp_path):
+    folder = str(tmp_path / "t")
+    hive_null = "__HIVE_DEFAULT_PARTITION__"
+    deltafast.spark.write(spark.sql("select 1L id, 'a' p, 1 n"), folder, "append", partition_by=["p", "n"])
+    table = DeltaTable(folder)
+    wrong = spark.sql(f"select 1L id, '{hive_null}' p, 1 n")
+    for writer in ("jvm", "arrow", "driver"):
+        with pytest.raises(InvalidArgumentError, match="stands for null"):
+            deltafast.spark.write(wrong, folder, "append", writer=writer)
+    with pytest.raises(InvalidArgumentError, match="stands for null"):
+        jobs.update(spark, table, {"p": f"'{hive_null}'"}, "id = 1")
+    assert DeltaTable(folder).version() == 0
+    deltafast.spark.write(spark.sql("select 2L id, cast(null as string) p, 1 n"), folder, "append")
+    assert DeltaTable(folder).count("p IS NULL") == 1

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BROKEN",
+    "HIVE_NULL_REFUSED",
     "brought_together",
     "cast_column",
     "cast_or_filled",
@@ -36,6 +37,10 @@ __all__ = [
 
 #: Prefix of the error message for a violated constraint, by which it is recognized in Spark's error.
 BROKEN = "deltafast: the rows break"
+#: Prefix of the error message for a partition value that folder names cannot represent.
+HIVE_NULL_REFUSED = "deltafast: the partition value"
+
+_HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 
 _FIELD_ID = "delta.columnMapping.id"
 
@@ -331,9 +336,18 @@ def _as_text(column: Any, field: dict[str, Any], functions: Any) -> Any:
         )
         raise DeltaProtocolError(message, column=field["name"])
     if of != "timestamp":
-        return column.cast("string")
+        text = column.cast("string")
+        # Collated types begin with `string`, too.
+        return _not_hive_null(text, field["name"], functions) if of.startswith("string") else text
     seconds = functions.unix_micros(column).cast("decimal(20,0)") / functions.lit(1_000_000).cast("decimal(7,0)")
     zero = functions.lit(0)
     epoch = functions.expr("timestamp_ntz'1970-01-01 00:00:00'")
     timestamp = epoch + functions.make_dt_interval(zero, zero, zero, seconds.cast("decimal(18,6)"))
     return functions.concat(timestamp.cast("string"), functions.lit("Z"))
+
+
+def _not_hive_null(column: Any, name: str, functions: Any) -> Any:
+    """Return a string, or raise if it is the one that stands for null in the folder names of Spark's writer."""
+    text = f"{HIVE_NULL_REFUSED} `{_HIVE_NULL}` of the column {name!r} cannot be written: this text stands for null in "
+    error = functions.raise_error(functions.lit(text + "the names of partition folders; write null or another text"))
+    return functions.when(column == functions.lit(_HIVE_NULL), error.cast("string")).otherwise(column)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from deltafast.exceptions import ConstraintViolatedError, InvalidArgumentError
 from deltafast.spark._session.file_options import file_options
 from deltafast.spark._write.identity_columns import ENDED
-from deltafast.spark._write.physical_schema import BROKEN
+from deltafast.spark._write.physical_schema import BROKEN, HIVE_NULL_REFUSED
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Generator, Mapping, Sequence
@@ -87,7 +87,8 @@ def write_folder(
 
     Raises:
         ConstraintViolatedError: A row violates a constraint of the table.
-        InvalidArgumentError: An identity column has no further values.
+        InvalidArgumentError: An identity column has no further values, or a partition value is the text for null in
+            folder names.
     """
     settings = _SETTINGS
     if options[_INFERS_SHREDDING] == "false" and '"variant"' in rows.schema.json():
@@ -100,19 +101,28 @@ def write_folder(
         writer.format(name).save(f"{place.hadoop}/{folder}")
 
 
+#: The beginnings of errors that rows raise in Spark's writer, and their classes.
+_ROW_ERRORS = (
+    (BROKEN, ConstraintViolatedError),
+    (ENDED, InvalidArgumentError),
+    (HIVE_NULL_REFUSED, InvalidArgumentError),
+)
+
+
 @contextmanager
 def one_line_row_errors() -> Generator[None]:
     """Raise errors of rows that the table does not accept with a message of one line.
 
     Raises:
         ConstraintViolatedError: A row violates a constraint.
-        InvalidArgumentError: An identity column has no further values.
+        InvalidArgumentError: An identity column has no further values, or a partition value is the text for null in
+            folder names.
     """
     try:
         yield
     except Exception as error:
         text = str(error)
-        for begin, kind in ((BROKEN, ConstraintViolatedError), (ENDED, InvalidArgumentError)):
+        for begin, kind in _ROW_ERRORS:
             if begin in text:
                 line = text[text.index(begin) :].splitlines()[0].partition(" SQLSTATE: ")[0]
                 raise kind(line.removeprefix("deltafast: ")) from error
