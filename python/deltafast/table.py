@@ -351,7 +351,8 @@ class DeltaTable(HandleOwner):
         """Commit existing data files. Their rows are not checked against the schema.
 
         Args:
-            actions: The files to add, and those to remove.
+            actions: The files to add, which must exist below the table's folder, and those to remove, which the table
+                must have. Paths are URI-encoded, as in `files`.
             mode: `append`, or `overwrite` to remove the previous files.
             schema: The schema of the files; with `overwrite` it becomes the table's.
             partition_by: Partition columns; with `overwrite` they become the table's.
@@ -361,6 +362,7 @@ class DeltaTable(HandleOwner):
 
         Raises:
             InvalidArgumentError: An action or the filter is invalid.
+            DataFileNotFoundError: A file to add does not exist.
             SchemaMismatchError: The schema does not match the table's.
             CommitFailedError: A concurrent commit conflicts with this one.
 

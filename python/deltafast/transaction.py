@@ -93,16 +93,22 @@ class PostCommitHookProperties:
 class AddAction:
     """A data file to add to a table.
 
+    deltafast's functions take the path as it is in the log, URI-encoded: the file `day=mon 1/a.parquet` has the path
+    `day=mon%201/a.parquet`. The functions of the name `deltalake` take the plain path and encode it, as `deltalake`
+    does. The commit is refused unless the path is that of an existing file of this size below the table's folder.
+
     Examples:
+        >>> from urllib.parse import quote
         >>> from deltafast.transaction import AddAction
-        >>> file = AddAction("day=mon/a.parquet", 1_024, {"day": "mon"}, 1_790_000_000_000, data_change=True)
+        >>> path = quote("day=mon 1/a.parquet", safe="/=")
+        >>> file = AddAction(path, 1_024, {"day": "mon 1"}, 1_790_000_000_000, data_change=True)
         >>> file.path, file.partition_values
-        ('day=mon/a.parquet', {'day': 'mon'})
+        ('day=mon%201/a.parquet', {'day': 'mon 1'})
     """
 
-    #: Path below the table, URI-encoded.
+    #: Path below the table: URI-encoded for deltafast's functions, plain for those of the name `deltalake`.
     path: str
-    #: Bytes.
+    #: Bytes; exactly those of the file.
     size: int
     #: Value of each partition column as a string, None for null.
     partition_values: Mapping[str, str | None]
@@ -118,6 +124,9 @@ class AddAction:
 class RemoveAction:
     """A data file to remove from a table.
 
+    The commit is refused unless the table has the file. Its partition values, size, statistics and deletion vector are
+    taken from the log.
+
     Examples:
         >>> from deltafast import DeltaTable, write_deltalake
         >>> from deltafast.transaction import RemoveAction
@@ -128,16 +137,17 @@ class RemoveAction:
         0
     """
 
-    #: Path as in the log.
+    #: Path as in the log and in `DeltaTable.files`; for the functions of the name `deltalake` the plain path.
     path: str
     #: Whether the removal changes the rows of the table.
     data_change: bool = True
     #: Milliseconds since the epoch; the time of the commit if None.
     deletion_timestamp: int | None = None
-    #: As in its add action.
+    #: Without effect: those of the log are used.
     partition_values: Mapping[str, str | None] | None = None
-    #: Bytes.
+    #: Without effect: that of the log is used.
     size: int | None = None
+    #: Those of the log if None.
     tags: dict[str, str | None] | None = field(default=None)
 
     def __repr__(self) -> str:

@@ -11,7 +11,7 @@ use crate::log::DeltaLog;
 use crate::protocol::action::Protocol;
 use crate::protocol::{evolution, features};
 use crate::snapshot::{ReadOptions, Snapshot};
-use crate::store::Store;
+use crate::store::{Store, TableStores};
 
 /// The state that an operation starts from.
 #[derive(Debug, Clone)]
@@ -44,9 +44,15 @@ impl TableOrPath {
     /// The table's store.
     #[must_use]
     pub fn store(&self) -> &Arc<dyn Store> {
+        self.stores().root()
+    }
+
+    /// The table's store, and those that its log may refer to.
+    #[must_use]
+    pub fn stores(&self) -> &Arc<TableStores> {
         match self {
-            Self::Table(snapshot) => snapshot.stores().root(),
-            Self::EmptyPath(log, _) => log.stores().root(),
+            Self::Table(snapshot) => snapshot.stores(),
+            Self::EmptyPath(log, _) => log.stores(),
         }
     }
 

@@ -17,6 +17,7 @@ mod merge;
 mod optimize;
 mod orphans;
 mod partition_predicate;
+mod table_paths;
 mod target;
 mod write;
 

@@ -128,7 +128,7 @@ impl FileLocation {
     }
 
     /// A URL, an absolute path of a local disk, or a path relative to the table at `root`.
-    fn parse(text: &str, root: &str) -> Option<Self> {
+    pub(super) fn parse(text: &str, root: &str) -> Option<Self> {
         if let Some((scheme, rest)) = scheme_of(text) {
             let (authority, inside) = rest.split_once('/').unwrap_or((rest, ""));
             return Self::new(StoreOrigin::parse(scheme, authority)?, inside);

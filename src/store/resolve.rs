@@ -452,6 +452,14 @@ impl TableStores {
         Ok(StoreObject { store, path, size })
     }
 
+    /// Whether the caller allows the file at a canonical path of the log although it may be outside
+    /// of the table (`allow_external_paths`).
+    #[must_use]
+    pub fn allows_external(&self, path: &str) -> bool {
+        FileLocation::parse(path, self.root.url())
+            .is_some_and(|file| self.external.allows(&file, self.root.url()))
+    }
+
     fn path_refused(path: &str, why: &str) -> Error {
         Error::storage(
             format!(

@@ -1324,8 +1324,10 @@ def test_ready_files_become_a_table(tmp_path):
     assert table.count() == 0
     with pytest.raises(SchemaMismatchError):
         table.create_write_transaction(adds[:1], "append", pa.schema([("other", pa.int64())]))
+    pq.write_table(ROWS, donor / "x.parquet")
+    size = (donor / "x.parquet").stat().st_size
     with pytest.raises(InvalidArgumentError, match="partition values"):
-        table.create_write_transaction([AddAction("x.parquet", 1, {}, 1, True, "{}")], "append", ROWS.schema)
+        table.create_write_transaction([AddAction("x.parquet", size, {}, 1, True, "{}")], "append", ROWS.schema)
 
 
 # --- writers beside each other ----------------------------------------------------------------------------------------
@@ -1532,8 +1534,8 @@ def test_actions_and_commit_metadata_are_looked_at(tmp_path):
     table.create_write_transaction([RemoveAction(path, True, 1)], "append", table.schema())
     commit = (tmp_path / "_delta_log" / f"{1:020}.json").read_text("utf-8").splitlines()
     (removed,) = [json.loads(line)["remove"] for line in commit if '"remove"' in line]
-    assert removed["extendedFileMetadata"] is False
-    assert {"size", "partitionValues"}.isdisjoint(removed)
+    assert removed["extendedFileMetadata"] is True
+    assert (removed["size"], removed["partitionValues"]) == ((tmp_path / path).stat().st_size, {})
     assert DeltaTable(tmp_path).count() == 0
 
 

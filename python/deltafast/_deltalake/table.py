@@ -14,6 +14,7 @@ from dataclasses import replace
 from functools import wraps
 from inspect import signature
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
+from urllib.parse import quote
 
 from deltafast._deltalake.errors import in_their_words
 from deltafast._deltalake.fields import described_table
@@ -486,9 +487,12 @@ class DeltaTable(PlainTable, metaclass=_Both):
     def create_write_transaction(
         self, actions: Sequence[AddAction | RemoveAction], *arguments: Any, **options: Any
     ) -> None:
-        """See `DeltaTable.create_write_transaction`; a path that begins with `/` is relative to the table."""
+        """See `DeltaTable.create_write_transaction`; paths are plain, and relative to the table if they begin with `/`.
+
+        Plain means: not URI-encoded. They are encoded for the log.
+        """
         with in_their_words():
-            super().create_write_transaction(_below_table(actions, self.table_uri), *arguments, **options)
+            super().create_write_transaction(_as_in_log(actions, self.table_uri), *arguments, **options)
 
     @also_by_position(*HOOKS_FIRST, "full", "keep_versions")
     def vacuum(
@@ -654,9 +658,9 @@ def convert_to_deltalake(uri: Any, *arguments: Any, **options: Any) -> None:
 
 @wraps(plain_create, assigned=("__doc__",))
 def create_table_with_add_actions(table_uri: Any, *arguments: Any, **options: Any) -> None:
-    """See `deltafast.create_table_with_add_actions`."""
+    """See `deltafast.create_table_with_add_actions`; paths are plain, and are encoded for the log."""
     given = signature(plain_create).bind(table_uri, *arguments, **options).arguments
-    given["add_actions"] = _below_table(given["add_actions"], location(address(table_uri)))
+    given["add_actions"] = _as_in_log(given["add_actions"], location(address(table_uri)))
     given["storage_options"] = without_lock_table(table_uri, given.get("storage_options"))
     with in_their_words():
         plain_create(**given)
@@ -740,17 +744,21 @@ def _wrong_filter(filters: FilterType | None, columns: set[str]) -> str | None:
 _A = TypeVar("_A", bound="AddAction | RemoveAction")
 
 
-def _below_table(actions: Sequence[_A], table_uri: str) -> list[_A]:
-    """Return the actions with paths relative to the table, also if they begin with `/`."""
-    root = local_path(table_uri)
+#: Characters of a path that `deltalake` does not encode in the log, besides letters, digits and `_.-~`.
+_UNENCODED = "!$&'()+,/:;=@~"
 
-    def relative(action: _A) -> _A:
+
+def _as_in_log(actions: Sequence[_A], table_uri: str) -> list[_A]:
+    """Return the actions with paths as in the log: URI-encoded, and relative to the table if they begin with `/`."""
+    root = local_path(table_uri).rstrip("/") + "/"
+
+    def encoded(action: _A) -> _A:
         path = getattr(action, "path", None)
-        if not isinstance(path, str) or not path.startswith("/") or path.startswith(root):
+        if not isinstance(path, str):
             return action
-        return replace(action, path=path.lstrip("/"))
+        return replace(action, path=quote(path.removeprefix(root).lstrip("/"), safe=_UNENCODED))
 
-    return [relative(action) for action in actions]
+    return [encoded(action) for action in actions]
 
 
 def _of_known_columns(values: Mapping[str, Any] | None, known: Container[str]) -> Mapping[str, Any] | None:

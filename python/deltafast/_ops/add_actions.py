@@ -40,12 +40,12 @@ def create_table_with_add_actions(
 ) -> None:
     """Create a table from existing data files, or add them to a table.
 
-    The rows of the files are not checked against the schema.
+    The rows of the files are not checked against the schema. Each file must exist below the table's folder.
 
     Args:
         table_uri: Path or URL of the table; the files are located below it.
         schema: Schema of the table.
-        add_actions: The files.
+        add_actions: The files; their paths are URI-encoded.
         mode: Handling of an existing table.
         partition_by: Partition columns.
         name: Name of a new table.
@@ -56,7 +56,9 @@ def create_table_with_add_actions(
         post_commithook_properties: Maintenance after the commit.
 
     Raises:
-        InvalidArgumentError: The table exists already, or an action is invalid.
+        InvalidArgumentError: The table exists already, or an action is invalid: its path is not URI-encoded, leads out
+            of the table or to its log, or its size is not the file's.
+        DataFileNotFoundError: A file does not exist.
         SchemaMismatchError: The schema does not match the table's.
 
     Examples:
@@ -160,14 +162,11 @@ def _log_action(action: AddAction | RemoveAction) -> Action:
             "stats": action.stats or None,
         }
         return {"add": add}
+    # The core completes it by the file's add action.
     remove: Remove = {
         "path": action.path,
         "dataChange": action.data_change,
         "deletionTimestamp": action.deletion_timestamp,
-        "partitionValues": None if action.partition_values is None else dict(action.partition_values),
-        "size": action.size,
         "tags": action.tags,
     }
-    if action.partition_values is None or action.size is None:
-        remove["extendedFileMetadata"] = False
     return {"remove": remove}

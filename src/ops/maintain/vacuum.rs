@@ -29,8 +29,9 @@ use crate::exec::{CancellationToken, RuntimeEnv, SystemEnv, map_all};
 use crate::log::MaintenanceOperation;
 use crate::ops::maintain::commit_command::commit_command;
 use crate::ops::maintain::data_files::{
-    HiddenNames, PathHashSet, TablePathResolver, deletion_vector_path, file_name, walk_folders,
+    HiddenNames, PathHashSet, deletion_vector_path, file_name, walk_folders,
 };
+use crate::ops::table_paths::TablePathResolver;
 use crate::parse::checkpoint::FileActionKind;
 use crate::parse::commit::{self, ActionSelection};
 use crate::parse::{FileActionProjection, FileBatch};

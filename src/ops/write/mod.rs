@@ -12,6 +12,7 @@
 //! "Identity Columns". Cost: one pass over the rows; replacing by a predicate reads the files that
 //! may match, twice.
 
+mod existing_files;
 pub(super) mod replace_keys;
 
 use std::collections::BTreeMap;
@@ -45,7 +46,7 @@ use crate::ops::orphans::{UncommittedFiles, add_action};
 use crate::ops::partition_predicate::PartitionSet;
 use crate::ops::write::replace_keys::{ReplaceKey, ReplaceKeySet};
 use crate::protocol::action::{DomainMetadata, Metadata, Protocol};
-use crate::protocol::commit_line::{Action, Add, Cdc};
+use crate::protocol::commit_line::{Action, Add, Cdc, Remove};
 use crate::protocol::evolution;
 use crate::protocol::features;
 use crate::protocol::iceberg;
@@ -656,7 +657,8 @@ impl WriteCommand {
     /// Commits files that another program wrote, and removes others.
     ///
     /// # Errors
-    /// As [`WriteCommand::run`]; the files are kept in any case.
+    /// As [`WriteCommand::run`]; [`Error::Invalid`] for actions that cannot be right,
+    /// [`Error::NotFound`] for a file that does not exist. The files are kept in any case.
     pub fn run_files(
         self,
         bound: &TableConstraints,
@@ -664,11 +666,11 @@ impl WriteCommand {
         cancel: &CancellationToken,
     ) -> Result<CommitResult> {
         let mut adds: Vec<Add> = Vec::new();
-        let mut removed: Vec<Action> = Vec::new();
+        let mut removes: Vec<Remove> = Vec::new();
         for action in actions {
             match action {
                 Action::Add(add) => adds.push(add),
-                Action::Remove(_) => removed.push(action),
+                Action::Remove(remove) => removes.push(remove),
                 _ => {
                     return Err(Error::invalid(
                         "only `add` and `remove` actions can be committed this way",
@@ -676,6 +678,8 @@ impl WriteCommand {
                 }
             }
         }
+        existing_files::check_added_files(&self.destination, &self.target, &mut adds, cancel)?;
+        let removes = existing_files::removals_of_live_files(&self.destination, removes, cancel)?;
         let change = self.rows_to_replace(bound, cancel)?;
         if !change.matched.partial.is_empty() {
             return Err(Error::invalid(
@@ -705,12 +709,8 @@ impl WriteCommand {
                 Vec::new(),
             )
             .and_then(|mut transaction| {
-                for action in &removed {
-                    if let Action::Remove(remove) = action {
-                        transaction.read_files([remove.path.as_str()])?;
-                    }
-                }
-                transaction.extend(removed);
+                transaction.read_files(removes.iter().map(|remove| remove.path.as_str()))?;
+                transaction.extend(removes.into_iter().map(Action::Remove));
                 commit(transaction, operation, &self.options.commit_options, cancel)
             });
         let touched = adds

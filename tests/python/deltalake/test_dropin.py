@@ -1021,11 +1021,14 @@ def test_paths_that_begin_with_a_slash_are_below_the_table(tmp_path):
     table.create_write_transaction([add], "append", table.schema(), ["p"])
     assert table.to_pyarrow_table().sort_by("p").to_pylist() == [{"p": "x", "id": 1}, {"p": "y", "id": 1}]
     assert "p=y/f.parquet" in table.files()
-    absolute = AddAction(str(tmp_path / "p=y" / "f.parquet"), size, {"p": "y"}, 0, True)
-    other = tmp_path / "other"
-    dropin_table.create_table_with_add_actions(str(other), table.schema(), [add], partition_by=["p"])
-    assert dropin_table.DeltaTable(other).files() == ["p=y/f.parquet"]
-    assert dropin_table._below_table([absolute], table.table_uri) == [absolute]
+    for form in ("below", "absolute"):
+        other = tmp_path / form
+        (other / "p=y").mkdir(parents=True)
+        pq.write_table(data.select(["id"]), other / "p=y" / "f.parquet")
+        path = str(other / "p=y" / "f.parquet") if form == "absolute" else "/p=y/f.parquet"
+        add = AddAction(path, size, {"p": "y"}, 0, True)
+        dropin_table.create_table_with_add_actions(str(other), table.schema(), [add], partition_by=["p"])
+        assert dropin_table.DeltaTable(other).files() == ["p=y/f.parquet"]
 
 
 def test_the_inner_table_may_be_replaced(tmp_path):
