@@ -42,7 +42,7 @@ use crate::log::{
 };
 use crate::parse::checkpoint::FileActionKind;
 use crate::parse::commit::{self, ActionSelection, NonFileAction};
-use crate::parse::{FileActionProjection, FileBatch};
+use crate::parse::{FileActionProjection, FileBatch, json_lines};
 use crate::process::ProcessMutex;
 use crate::protocol::action::{self, CommitTimes, Metadata, Protocol};
 use crate::protocol::calendar::TimeZoneSpec;
@@ -96,6 +96,9 @@ struct SnapshotState {
     timestamp_ms: OnceLock<i64>,
     /// The fingerprint of the version's own commit, if it was read.
     fingerprint: OnceLock<CommitFingerprint>,
+    /// Set once the version's own commit is known to be whole.
+    is_commit_checked: OnceLock<()>,
+    row_id_mark: OnceLock<i64>,
     plan_cache: ProcessMutex<Option<Arc<dyn std::any::Any + Send + Sync>>>,
 }
 
@@ -120,6 +123,8 @@ const READ_AT_ONCE: u64 = 4 << 20;
 const LOOKED_AT: u64 = 16 << 20;
 /// Above this size the newest commit is not read to verify the version checksum.
 const CHECKED_COMMIT: u64 = 1 << 20;
+/// Of a longer commit this many bytes are read to verify that it does not end within a line.
+const TAIL: u64 = 64 << 10;
 
 impl Snapshot {
     /// Opens `version` (the newest if `None`).
@@ -237,10 +242,17 @@ impl Snapshot {
             non_file_actions: OnceLock::new(),
             timestamp_ms: OnceLock::new(),
             fingerprint: OnceLock::new(),
+            is_commit_checked: OnceLock::new(),
+            row_id_mark: OnceLock::new(),
             plan_cache: ProcessMutex::default(),
         }));
         if let Some(text) = known {
             snapshot.remember_commit(&text);
+            if commit::is_blank(&text) {
+                snapshot.warnings().add(format!(
+                    "version {version} has no actions: its commit is empty, as after a loss of power; what it held is lost"
+                ));
+            }
         }
         Ok(snapshot)
     }
@@ -730,6 +742,12 @@ impl Snapshot {
             (None, false),
             SnapshotWarnings::default(),
         )?;
+        // A table that tracks rows again after the feature was dropped begins with new ids.
+        if let Some(mark) = self.0.row_id_mark.get()
+            && newer.0.protocol.has_writer_feature("rowTracking")
+        {
+            let _ = newer.0.row_id_mark.set(*mark);
+        }
         if newer.0.metadata == self.0.metadata && newer.0.protocol == self.0.protocol {
             newer.plan_cache().clone_from(&self.plan_cache());
             // If the retention changed, actions that were dropped as expired would have to be read
@@ -740,6 +758,42 @@ impl Snapshot {
             }
         }
         Ok(newer)
+    }
+
+    /// Checks every line of the version's commit, before another one follows it.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] names file and line.
+    pub fn check_newest_commit(&self) -> Result<()> {
+        if self.0.is_commit_checked.get().is_some() {
+            return Ok(());
+        }
+        if let Some(commit) = &self.segment().last_commit {
+            let text = self.0.commit_cache.get(commit)?;
+            commit::check_all(&text)
+                .at_file(&commit.file.path)
+                .at_version(commit.version)?;
+        }
+        let _ = self.0.is_commit_checked.set(());
+        Ok(())
+    }
+
+    /// The high-water mark of row ids after a comparison with the files; computed once, also for
+    /// the versions that follow.
+    ///
+    /// # Errors
+    /// Errors of `compute`.
+    pub fn verified_row_id_mark(&self, compute: impl FnOnce() -> Result<i64>) -> Result<i64> {
+        if let Some(mark) = self.0.row_id_mark.get() {
+            return Ok(*mark);
+        }
+        let mark = compute()?;
+        Ok(*self.0.row_id_mark.get_or_init(|| mark))
+    }
+
+    /// Records that this process wrote the version's commit.
+    pub fn trust_newest_commit(&self) {
+        let _ = self.0.is_commit_checked.set(());
     }
 
     /// Adds the content of a commit that is known without reading it to the cache.
@@ -1118,12 +1172,12 @@ fn validate_mapping(schema: &StructType, mapping: ColumnMapping) -> Result<()> {
     })
 }
 
-/// Removes application transactions that are older than the table's retention.
+/// Removes application transactions that are older than the table's retention. If that cannot be
+/// read all are kept: without its transaction a batch would be written a second time.
 fn drop_expired_txns(sets: &mut NonFileActions, metadata: &Metadata) {
-    if let Some(retention) = metadata
-        .configuration
-        .get("delta.setTransactionRetentionDuration")
-        .and_then(|text| properties::duration_ms(text))
+    const RETENTION: &str = "delta.setTransactionRetentionDuration";
+    if metadata.configuration.contains_key(RETENTION)
+        && let Ok(retention) = properties::retention_ms(&metadata.configuration, RETENTION)
     {
         let oldest = now_ms().saturating_sub(retention);
         sets.transactions
@@ -1159,6 +1213,22 @@ pub fn in_commit_timestamp(texts: &CommitCache, commit: &CommitFile) -> Result<i
     Err(missing())
 }
 
+/// Checks that a long commit does not end within a line, without reading all of it.
+fn check_commit_tail(commit: &CommitFile, size: u64) -> Result<()> {
+    let mut length = TAIL;
+    while length < size {
+        let tail = json_lines::read_range(&commit.file, size - length, size)?;
+        if let Some(checked) = commit::check_tail(&tail) {
+            return checked
+                .at_file(&commit.file.path)
+                .at_version(commit.version);
+        }
+        length = length.saturating_mul(16);
+    }
+    // A single line.
+    Ok(())
+}
+
 /// Whether protocol and metadata of a version checksum are used: if the log is remote or long,
 /// unless the version's own commit contradicts it.
 fn is_checksum_credible(
@@ -1183,13 +1253,16 @@ fn is_checksum_credible(
     {
         return Ok(false);
     }
-    let Some(commit) = segment
-        .last_commit
-        .as_ref()
-        .filter(|commit| commit.file.size.is_some_and(|size| size <= CHECKED_COMMIT))
-    else {
+    let Some(commit) = &segment.last_commit else {
         return Ok(true);
     };
+    match commit.file.size {
+        Some(size) if size <= CHECKED_COMMIT => {}
+        size => {
+            check_commit_tail(commit, size.unwrap_or(0))?;
+            return Ok(true);
+        }
+    }
     let text = texts.get(commit)?;
     let take = ActionSelection {
         protocol_and_metadata: true,

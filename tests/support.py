@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -13,7 +14,16 @@ if TYPE_CHECKING:
 
 def one_in(count: int, values: Iterable[Any]) -> list[Any]:
     """Return values of a parameter: tests with each `count`th one always run, the others belong to the proof tier."""
-    return [pytest.param(value, marks=[pytest.mark.proof] if n % count else []) for n, value in enumerate(values)]
+    return [pytest.param(value, marks=_tier(n, count)) for n, value in enumerate(values)]
+
+
+def one_in_product(count: int, *values: Iterable[Any]) -> list[Any]:
+    """Return the combinations of the values of several parameters; each `count`th one always runs."""
+    return [pytest.param(*case, marks=_tier(n, count)) for n, case in enumerate(itertools.product(*values))]
+
+
+def _tier(n: int, count: int) -> list[Any]:
+    return [pytest.mark.proof] if n % count else []
 
 
 def same_rows(found, expected) -> None:

@@ -102,6 +102,7 @@ __all__ = [
     "option_warnings",
     "repair",
     "restore",
+    "retention_ms",
     "store_schemes",
     "table_constraints",
     "take_requests",
@@ -534,6 +535,9 @@ def optimize(
 
 def check_retention(properties: dict[str, str]) -> None:
     """Refuse properties of a SQL statement that retain commits for a shorter time than removed files."""
+
+def retention_ms(configuration: dict[str, str], key: str) -> int:
+    """Return the effective value of a retention property in milliseconds; an unreadable one is an error."""
 
 def alter(
     snapshot: Snapshot, change: TableChange, constraints: TableConstraints, commit_options: CommitOptions

@@ -18,7 +18,7 @@ from deltafast._util.locations import address, location
 from deltafast._util.open_options import core_open_options
 from deltafast._util.options import names, text_options
 from deltafast._util.url_file_systems import file_system_of
-from deltafast.exceptions import DeltaError, warn
+from deltafast.exceptions import DeltaError, warn_of_commit
 from deltafast.schema import Schema
 
 if TYPE_CHECKING:
@@ -245,7 +245,9 @@ class TableHandle:
             try:
                 self.snapshot = self.snapshot.update()
             except DeltaError as error:
-                warn(f"the commit succeeded, but this handle stays at version {self.snapshot.version}: {error}")
+                warn_of_commit(
+                    f"the commit succeeded, but this handle stays at version {self.snapshot.version}: {error}"
+                )
 
     def update(self) -> None:
         """Point at the newest version, reading only the commits since."""

@@ -12,7 +12,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from deltafast import _core
-from deltafast.exceptions import printable, warn
+from deltafast.exceptions import printable, warn, warn_of_commit
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -129,6 +129,14 @@ def log_warning(message: str) -> None:
     if logger is not None:
         logger.debug("warning: %s", printable(message))
     warn(message)
+
+
+def log_commit_warning(message: str) -> None:
+    """Log and emit a warning about a version that is committed."""
+    logger = debug_logger()
+    if logger is not None:
+        logger.debug("warning: %s", message)
+    warn_of_commit(message)
 
 
 def takes_requests() -> bool:

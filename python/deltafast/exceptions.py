@@ -254,6 +254,20 @@ class DeltaWarning(UserWarning):
         super().__init__(printable(message))
 
 
+def warn_of_commit(message: str) -> None:
+    """Emit a warning about a version that is committed.
+
+    Where warnings are errors it goes to the logger `deltafast` instead: an exception would look like a failed write,
+    and a program that tries again would write its rows twice.
+    """
+    try:
+        warn(message)
+    except DeltaWarning:
+        import logging
+
+        logging.getLogger(__package__).warning("%s", printable(message))
+
+
 def warn(message: str, category: type[Warning] = DeltaWarning) -> None:
     """Emit a warning at the first stack frame outside of this package."""
     import inspect  # takes as long as the rest of this package

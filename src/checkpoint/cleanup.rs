@@ -16,8 +16,8 @@ use std::collections::HashSet;
 use serde::{Deserialize, Serialize};
 
 use super::write::classic_copy;
-use super::{DAY, check, duration_property_ms};
-use crate::error::Result;
+use super::{DAY, check};
+use crate::error::{Error, Result};
 use crate::exec::now_ms;
 use crate::exec::{CancellationToken, map_all};
 use crate::history::{self, TimestampSearch};
@@ -25,6 +25,7 @@ use crate::log::{CheckpointInstance, CheckpointKind, MaintenanceOperation};
 use crate::parse::checkpoint::{self, CheckpointReader};
 use crate::parse::commit::{ActionSelection, NonFileAction};
 use crate::protocol::log_path::{self, LOG_DIR, LogFile, SIDECAR_DIR, STAGED_DIR};
+use crate::protocol::properties;
 use crate::snapshot::Snapshot;
 
 /// The number of deletions between two checks for cancellation.
@@ -70,7 +71,8 @@ fn midnight(ms: i64) -> i64 {
 ///
 /// # Errors
 /// [`Error::Unsupported`] for a table that this release cannot write or whose catalog does not
-/// permit it; [`Error::Storage`].
+/// permit it; [`Error::Invalid`] for a retention that is negative or cannot be read, with which
+/// nothing is deleted; [`Error::Storage`].
 pub fn plan(
     snapshot: &Snapshot,
     options: &CleanupOptions,
@@ -85,7 +87,7 @@ pub fn plan(
         return Ok(CleanupPlan::default());
     }
     let now = options.now_ms.unwrap_or_else(now_ms);
-    let end = retention_end(snapshot, options, now);
+    let end = retention_end(snapshot, options, now)?;
     if options.automatic && has_no_expired_commits(snapshot, end) {
         return Ok(CleanupPlan::default());
     }
@@ -100,7 +102,7 @@ pub fn plan(
         return Ok(CleanupPlan::default());
     };
     // If the log folder is a symbolic link, its target does not belong to the table.
-    if is_protected(snapshot, kept) || !snapshot.stores().root().owns(LOG_DIR) {
+    if is_protected(snapshot, kept)? || !snapshot.stores().root().owns(LOG_DIR) {
         return Ok(CleanupPlan::default());
     }
     let yesterday = midnight(now.saturating_sub(DAY));
@@ -124,26 +126,36 @@ pub fn plan(
     }
 }
 
-/// Whether the table disables cleanups that were not requested explicitly.
+/// Whether the table disables cleanups that were not requested explicitly. A value that is not a
+/// boolean disables them, too.
 fn is_disabled(snapshot: &Snapshot) -> bool {
     snapshot
         .metadata()
         .configuration
         .get("delta.enableExpiredLogCleanup")
-        .is_some_and(|value| value.eq_ignore_ascii_case("false"))
+        .is_some_and(|value| !value.eq_ignore_ascii_case("true"))
 }
 
 /// The timestamp before which commits have expired.
-fn retention_end(snapshot: &Snapshot, options: &CleanupOptions, now: i64) -> i64 {
-    let retention = options
-        .retention_ms
-        .unwrap_or_else(|| duration_property_ms(snapshot, "delta.logRetentionDuration", 30 * DAY));
+fn retention_end(snapshot: &Snapshot, options: &CleanupOptions, now: i64) -> Result<i64> {
+    let retention = match options.retention_ms {
+        Some(retention) if retention < 0 => {
+            return Err(Error::invalid(
+                "the retention of a log cleanup cannot be negative",
+            ));
+        }
+        Some(retention) => retention,
+        None => properties::retention_ms(
+            &snapshot.metadata().configuration,
+            "delta.logRetentionDuration",
+        )?,
+    };
     let end = now.saturating_sub(retention);
-    if options.to_the_minute {
+    Ok(if options.to_the_minute {
         end.div_euclid(MINUTE).saturating_mul(MINUTE)
     } else {
         midnight(end)
-    }
+    })
 }
 
 /// The version of the newest readable checkpoint at or before `cutoff` and the checkpoint that the
@@ -169,17 +181,12 @@ fn kept_checkpoint(
 }
 
 /// Whether checkpoint protection forbids a cleanup of the versions before `kept`.
-fn is_protected(snapshot: &Snapshot, kept: i64) -> bool {
-    let protected = snapshot
-        .metadata()
-        .configuration
-        .get("delta.requireCheckpointProtectionBeforeVersion")
-        .and_then(|text| text.trim().parse::<i64>().ok())
-        .unwrap_or(0);
-    snapshot
+fn is_protected(snapshot: &Snapshot, kept: i64) -> Result<bool> {
+    let has_protection = snapshot
         .protocol()
-        .has_writer_feature("checkpointProtection")
-        && kept < protected
+        .has_writer_feature("checkpointProtection");
+    Ok(has_protection
+        && kept < properties::protected_before_version(&snapshot.metadata().configuration)?)
 }
 
 /// The files of the log that `kept` makes superfluous, and temporary files and staged commits older

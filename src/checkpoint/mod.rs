@@ -38,7 +38,6 @@ pub use write::{CheckpointOptions, CheckpointSpec, is_due, write};
 use crate::error::{Result, ResultExt};
 use crate::parse::FileActionProjection;
 use crate::protocol::features;
-use crate::protocol::properties;
 use crate::snapshot::Snapshot;
 use rows::{CheckpointFileKind, CheckpointLayout};
 
@@ -47,16 +46,6 @@ fn check(snapshot: &Snapshot) -> Result<()> {
     features::check_writable(snapshot.protocol())
         .at_file(snapshot.stores().root().url())
         .at_version(snapshot.version())
-}
-
-/// A duration property in milliseconds; `default` if it is not set or not a duration.
-fn duration_property_ms(snapshot: &Snapshot, property: &str, default: i64) -> i64 {
-    snapshot
-        .metadata()
-        .configuration
-        .get(property)
-        .and_then(|text| properties::duration_ms(text))
-        .unwrap_or(default)
 }
 
 /// All columns of the version's `add` actions; statistics as JSON if the log has them as JSON.

@@ -9,11 +9,11 @@ use arrow_select::take::take_record_batch;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::check;
 use super::hint::{self, CheckpointInfo};
 use super::parts::{part_of_non_file_actions, parts_of};
 use super::reuse::{self, FileBatchIterator, SidecarReuse};
 use super::rows::{BATCH_ROWS, CheckpointFileKind, CheckpointLayout, repeats};
-use super::{DAY, check, duration_property_ms};
 use crate::error::{Error, Result, ResultExt};
 use crate::exec::now_ms;
 use crate::exec::{CancellationToken, ItemSource, ordered_prefetch, parallelism, uuid};
@@ -22,6 +22,7 @@ use crate::parse::checkpoint::{FileActionKind, json_value};
 use crate::parse::{FileBatch, StatsColumn};
 use crate::pq::{EncodedRowGroup, ParquetSink, RowGroupEncoderFactory, SinkCodec};
 use crate::protocol::log_path::{self, SIDECAR_DIR};
+use crate::protocol::properties;
 use crate::snapshot::Snapshot;
 use crate::store::{ObjectRole, Store, StoreObject, make};
 
@@ -96,11 +97,7 @@ pub fn write(
         snapshot,
         store: snapshot.stores().root(),
         version: snapshot.version(),
-        tombstone_cutoff_ms: now_ms().saturating_sub(duration_property_ms(
-            snapshot,
-            "delta.deletedFileRetentionDuration",
-            7 * DAY,
-        )),
+        tombstone_cutoff_ms: tombstone_cutoff_ms(snapshot),
         cancel,
     };
     let (mut info, hint, checkpoint) = if is_v2 {
@@ -111,6 +108,16 @@ pub fn write(
     info.is_last = hint::write(snapshot, &hint)?;
     snapshot.use_checkpoint(checkpoint);
     Ok(info)
+}
+
+/// Tombstones that are older have expired. None has if the retention cannot be read: a vacuum
+/// deletes files that no tombstone protects.
+fn tombstone_cutoff_ms(snapshot: &Snapshot) -> i64 {
+    properties::retention_ms(
+        &snapshot.metadata().configuration,
+        "delta.deletedFileRetentionDuration",
+    )
+    .map_or(i64::MIN, |retention| now_ms().saturating_sub(retention))
 }
 
 fn is_v2(snapshot: &Snapshot, options: &CheckpointOptions) -> Result<bool> {

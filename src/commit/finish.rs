@@ -184,11 +184,17 @@ pub fn commit(
         .metadata()
         .map_or_else(|| old.clone(), iceberg::formats);
     let is_changed = transaction.metadata().is_some() && promised != old;
+    // Warnings about the log of a table that the command opened itself.
+    let opening_warnings = transaction
+        .snapshot()
+        .map(Snapshot::take_warnings)
+        .unwrap_or_default();
     let log = transaction.log().clone();
     let changed = transaction.changed_partitions();
     let committed = transaction.commit(&options)?;
     let version = committed.version;
     let mut done = run_maintenance(committed, changed.as_ref(), metrics, commit_options, cancel);
+    done.warnings.splice(0..0, opening_warnings);
     if !promised.is_empty() && (log.take_first_warning() || is_changed) {
         done.warnings.push(format!(
             "`{}` is set, but deltafast makes no metadata for {}: an engine that has a converter makes them with its next commit",

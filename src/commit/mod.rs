@@ -24,6 +24,7 @@ mod intent;
 mod prepare;
 mod protocol;
 mod rebase;
+pub(crate) mod row_id_mark;
 mod transaction;
 mod winning_commit;
 

@@ -7,9 +7,9 @@ use arrow_array::Array;
 
 use super::intent::{
     CommitOperation, IsolationLevel, PreparedTransaction, ROW_TRACKING, ReadSet, canonical,
-    parse_high_water_mark,
 };
 use super::rebase::{CommitBaseState, assigns_row_ids, has_in_commit_timestamps};
+use super::row_id_mark;
 use crate::error::{Error, Result, ResultExt, shown};
 use crate::exec::{CancellationToken, RuntimeEnv};
 use crate::parse::FileActionProjection;
@@ -17,6 +17,7 @@ use crate::parse::checkpoint::FileActionKind;
 use crate::protocol::action::{DomainMetadata, Metadata, Protocol};
 use crate::protocol::commit_line::{Action, Add, CommitInfo, PartitionValues};
 use crate::protocol::features::{self, ColumnMapping};
+use crate::protocol::properties::MAX_COLUMN_ID;
 use crate::protocol::schema::StructType;
 use crate::protocol::{iceberg, properties, schema_change, stored_expressions, table};
 use crate::snapshot::Snapshot;
@@ -132,7 +133,7 @@ pub(super) fn prepare(
         )
         .unwrap_or(IsolationLevel::Serializable),
     };
-    let view = table.base_state(base)?;
+    let view = table.base_state(base, cancel)?;
     let intent = PreparedTransaction {
         txn_id: env.uuid(),
         read_version: base.map_or(-1, Snapshot::version),
@@ -287,6 +288,7 @@ impl TableTransition {
             features::check_writable(&read_protocol)?;
         }
         let effective = metadata.as_ref().unwrap_or(&read_metadata);
+        properties::check_switches(&effective.configuration)?;
         let schema = StructType::parse(&effective.schema_string)?;
         let asked = protocol.as_ref().unwrap_or(&read_protocol);
         // Features that the metadata enables are added to the protocol.
@@ -328,8 +330,10 @@ impl TableTransition {
             self.supports_feature("rowTracking"),
         );
         let row_ids = assigns_row_ids(&self.protocol, &self.metadata);
-        let appends_only =
-            self.supports_feature("appendOnly") && self.metadata.flag("delta.appendOnly");
+        let removes_rows = actions
+            .iter()
+            .any(|action| matches!(action, Action::Remove(remove) if remove.data_change));
+        let appends_only = removes_rows && self.is_append_only()?;
         let iceberg = iceberg::enabled_iceberg_compat(&self.metadata).is_some();
         let mut adds: HashMap<String, Option<String>> = HashMap::new();
         let mut removes: HashMap<String, Option<String>> = HashMap::new();
@@ -408,6 +412,15 @@ impl TableTransition {
         Ok(removes.into_keys().collect())
     }
 
+    /// Whether the table is append-only before or after the commit.
+    fn is_append_only(&self) -> Result<bool> {
+        properties::check_switches(&self.read_metadata.configuration)?;
+        Ok(self.supports_feature("appendOnly")
+            && [&self.read_metadata, &self.metadata]
+                .iter()
+                .any(|metadata| metadata.flag("delta.appendOnly")))
+    }
+
     fn supports_feature(&self, feature: &str) -> bool {
         features::supported(&self.protocol).contains(feature)
     }
@@ -466,7 +479,11 @@ impl TableTransition {
                 && features::supported(base.protocol()).contains("rowTracking"))
     }
 
-    fn base_state(&self, base: Option<&Snapshot>) -> Result<CommitBaseState> {
+    fn base_state(
+        &self,
+        base: Option<&Snapshot>,
+        cancel: &CancellationToken,
+    ) -> Result<CommitBaseState> {
         let Some(base) = base else {
             return Ok(CommitBaseState::new(
                 -1,
@@ -477,11 +494,7 @@ impl TableTransition {
             ));
         };
         let mark = if self.supports_feature("rowTracking") {
-            base.non_file_actions()?
-                .domains
-                .get(ROW_TRACKING)
-                .and_then(|d| parse_high_water_mark(&d.configuration))
-                .unwrap_or(-1)
+            row_id_mark::row_id_high_water_mark(base, cancel)?
         } else {
             -1
         };
@@ -513,7 +526,6 @@ fn check_metadata(
     schema: &StructType,
     mapping: ColumnMapping,
 ) -> Result<()> {
-    const MAX_ID: &str = "delta.columnMapping.maxColumnId";
     let change_feed = [
         "delta.enableChangeDataFeed",
         "delta.enableChangeDataCapture",
@@ -521,17 +533,16 @@ fn check_metadata(
     .iter()
     .any(|key| new.flag(key));
     schema_change::check(schema, &new.partition_columns, change_feed)?;
-    let max_id = |m: &Metadata| {
-        m.configuration
-            .get(MAX_ID)
-            .and_then(|text| text.parse::<i64>().ok())
-            .unwrap_or(0)
+    let is_mapped = mapping != ColumnMapping::None;
+    let max_id = if is_mapped {
+        properties::max_column_id(&new.configuration)?
+    } else {
+        0
     };
-    if mapping != ColumnMapping::None && max_id(new) < schema_change::max_column_id(schema) {
+    let max_schema_id = schema_change::max_column_id(schema);
+    if is_mapped && max_id < max_schema_id {
         return Err(Error::invalid(format!(
-            "`{MAX_ID}` is {} and the schema has the column id {}",
-            max_id(new),
-            schema_change::max_column_id(schema)
+            "`{MAX_COLUMN_ID}` is {max_id} and the schema has the column id {max_schema_id}"
         )));
     }
     let Some(old) = old else { return Ok(()) };
@@ -545,11 +556,10 @@ fn check_metadata(
     iceberg::check_partitions(old, new)?;
     stored_expressions::check_new_columns(old, new, schema)?;
     // Ids are never reused, even after column mapping was disabled.
-    if mapping != ColumnMapping::None && max_id(new) < max_id(old) {
+    if is_mapped && max_id < properties::max_column_id(&old.configuration)? {
         return Err(Error::invalid(format!(
-            "`{MAX_ID}` can only grow: it is {} and the new metadata has {}",
-            max_id(old),
-            max_id(new)
+            "`{MAX_COLUMN_ID}` can only grow: it is {} and the new metadata has {max_id}",
+            properties::max_column_id(&old.configuration)?
         )));
     }
     Ok(())

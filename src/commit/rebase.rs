@@ -17,10 +17,10 @@ use crate::error::{Error, Result};
 use crate::protocol::action::{DomainMetadata, Metadata, Protocol};
 use crate::protocol::commit_line::{Action, Add, CommitInfo, push_line};
 use crate::protocol::features;
+use crate::protocol::properties::PROTECTED;
 
 const ENABLED_VERSION: &str = "delta.inCommitTimestampEnablementVersion";
 const ENABLED_TIMESTAMP: &str = "delta.inCommitTimestampEnablementTimestamp";
-const PROTECTED: &str = "delta.requireCheckpointProtectionBeforeVersion";
 
 /// The state of the table before the next attempt.
 #[derive(Debug, Clone)]
@@ -236,8 +236,15 @@ impl CommitBaseState {
                         add.path
                     ))
                 })?;
-                add.base_row_id = Some(mark.saturating_add(1));
-                *mark = mark.saturating_add(rows);
+                let last_id = (rows >= 0).then(|| mark.checked_add(rows)).flatten();
+                let last_id = last_id.ok_or_else(|| {
+                    Error::invalid(format!(
+                        "no row ids are left for the {rows} rows of a file: the highest one assigned is {mark}"
+                    ))
+                    .at_file(&add.path)
+                })?;
+                add.base_row_id = Some(last_id - rows + 1);
+                *mark = last_id;
             }
             add.default_row_commit_version.get_or_insert(version);
         }

@@ -300,6 +300,9 @@ impl OptimisticTransaction {
             .filter(|_| !self.draft.reads.predicates.is_empty())
             .map(|s| FileMatcher::new(s, self.draft.reads.predicates.clone()));
         let base = self.snapshot().cloned();
+        if let Some(base) = &base {
+            base.check_newest_commit()?;
+        }
         let revalidate = self.draft.revalidate.clone();
         let (intent, view) = prepare(
             self.draft,
@@ -446,7 +449,9 @@ fn committed_snapshot(
             },
         );
     }
-    snapshot_with_commits(snapshot, &seen)
+    let committed = snapshot_with_commits(snapshot, &seen)?;
+    committed.trust_newest_commit();
+    Ok(committed)
 }
 
 /// The snapshot with the commits that were read.

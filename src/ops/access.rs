@@ -6,10 +6,11 @@ use serde::Deserialize;
 
 use crate::commit::OptimisticTransaction;
 use crate::commit::finish::CommitResult;
+use crate::commit::row_id_mark;
 use crate::error::{ConflictKind, Error, NotFoundKind, Result, ResultExt};
 use crate::log::DeltaLog;
 use crate::protocol::action::Protocol;
-use crate::protocol::{evolution, features};
+use crate::protocol::{evolution, features, properties};
 use crate::snapshot::{ReadOptions, Snapshot};
 use crate::store::{Store, TableStores};
 
@@ -99,6 +100,10 @@ pub(super) fn check_writable(snapshot: &Snapshot) -> Result<()> {
         .at_file(snapshot.stores().root().url())
         .at_version(snapshot.version())?;
     evolution::check_changes(protocol, snapshot.schema())?;
+    snapshot.check_newest_commit()?;
+    if protocol.has_writer_feature("rowTracking") {
+        row_id_mark::check_row_ids_left(snapshot)?;
+    }
     if protocol.has_writer_feature("catalogManaged") && snapshot.log().catalog().is_none() {
         return Err(Error::unsupported_feature(
             "catalogManaged",
@@ -111,6 +116,7 @@ pub(super) fn check_writable(snapshot: &Snapshot) -> Result<()> {
 /// Refuses tables whose rows cannot be changed or deleted.
 pub(super) fn check_changeable(snapshot: &Snapshot) -> Result<()> {
     check_writable(snapshot)?;
+    properties::check_switches(&snapshot.metadata().configuration)?;
     if features::supported(snapshot.protocol()).contains("appendOnly")
         && snapshot.metadata().flag("delta.appendOnly")
     {

@@ -98,6 +98,7 @@ pub fn parse(
     take: &ActionSelection,
     marks: &[usize],
 ) -> Result<ParsedActions> {
+    check_has_no_zeros(text.get(piece.clone()).unwrap_or_default())?;
     let viewed = Utf8BufferSlice::new(text, piece.clone()).map_err(|error| match error {
         StringViewError::NotUtf8(at) => {
             let line = memchr::memchr_iter(b'\n', text.get(..at).unwrap_or_default()).count();
@@ -642,27 +643,86 @@ impl DvBuilders {
 }
 
 /// Protocol and metadata of a commit, and its times, without parsing file actions: only lines that
-/// begin with the requested names are parsed.
+/// begin with the requested names are parsed, and the last line, where a commit that was written in
+/// part ends.
 ///
 /// # Errors
 /// [`Error::Corrupt`] with the line.
 pub fn non_file_actions(text: &Bytes, take: &ActionSelection) -> Result<Vec<NonFileAction>> {
+    check_has_no_zeros(text)?;
     let mut out = Vec::new();
+    let last = last_line_start(text);
     let mut start = 0;
     while start < text.len() {
         let rest = text.get(start..).unwrap_or_default();
         let end = memchr::memchr(b'\n', rest).map_or(text.len(), |n| start + n + 1);
-        let skip = rest.first() == Some(&b'\n')
-            || [&b"{\"add\":"[..], b"{\"remove\":", b"{\"cdc\":"]
-                .iter()
-                .any(|prefix| rest.starts_with(prefix))
+        let is_skipped = [&b"{\"add\":"[..], b"{\"remove\":", b"{\"cdc\":"]
+            .iter()
+            .any(|prefix| rest.starts_with(prefix))
             || (!take.info && rest.starts_with(b"{\"commitInfo\":"));
-        if !skip {
+        if rest.first() != Some(&b'\n') && (start == last || !is_skipped) {
             out.extend(parse(text, start..end, take, &[])?.non_file_actions);
         }
         start = end;
     }
     Ok(out)
+}
+
+/// Whether a commit has no actions, as after a loss of power that left its file empty.
+#[must_use]
+pub fn is_blank(text: &[u8]) -> bool {
+    text.trim_ascii().is_empty()
+}
+
+/// Checks the end of a commit, given its last bytes: that the last line is a whole one. `None` if
+/// the bytes do not contain all of it.
+///
+/// # Errors
+/// [`Error::Corrupt`] with the line.
+pub fn check_tail(tail: &Bytes) -> Option<Result<()>> {
+    let start = last_line_start(tail);
+    if start == 0 {
+        return None;
+    }
+    let parsed = parse(tail, start..tail.len(), &ActionSelection::default(), &[]);
+    // The number of the line is not known.
+    Some(
+        parsed
+            .map(|_| ())
+            .map_err(|_| Error::corrupt("not a JSON action: the file ends within its last line")),
+    )
+}
+
+/// Checks every line of a commit.
+///
+/// # Errors
+/// [`Error::Corrupt`] with the line.
+pub fn check_all(text: &Bytes) -> Result<()> {
+    let files = Some(FileActionProjection::default());
+    let take = ActionSelection {
+        adds: files.clone(),
+        removes: files.clone(),
+        cdc: files,
+        protocol_and_metadata: true,
+        transactions_and_domains: true,
+        ..ActionSelection::default()
+    };
+    parse(text, 0..text.len(), &take, &[]).map(|_| ())
+}
+
+fn check_has_no_zeros(text: &[u8]) -> Result<()> {
+    match memchr::memchr(0, text) {
+        Some(_) => Err(Error::corrupt(
+            "the file holds zero bytes, as a crash of its file system leaves them",
+        )),
+        None => Ok(()),
+    }
+}
+
+/// The start of the last line that is not blank.
+fn last_line_start(text: &[u8]) -> usize {
+    let end = text.trim_ascii_end().len();
+    memchr::memrchr(b'\n', text.get(..end).unwrap_or_default()).map_or(0, |newline| newline + 1)
 }
 
 #[cfg(test)]

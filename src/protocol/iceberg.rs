@@ -37,6 +37,15 @@ pub fn enabled_iceberg_compat(metadata: &Metadata) -> Option<(&'static str, u64)
     COMPAT.into_iter().find(|(key, _)| metadata.flag(key))
 }
 
+/// Whether the protocol has the feature of an IcebergCompat version. It stays when its property is
+/// unset.
+#[must_use]
+pub fn has_compat_feature(protocol: &Protocol) -> bool {
+    ["icebergCompatV1", "icebergCompatV2", "icebergCompatV3"]
+        .iter()
+        .any(|feature| protocol.has_writer_feature(feature))
+}
+
 /// The property of an IcebergCompat version.
 #[must_use]
 pub fn property_of(version: u64) -> Option<&'static str> {

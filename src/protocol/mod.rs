@@ -7,6 +7,7 @@ pub mod calendar;
 pub mod canonical_json;
 pub mod commit_line;
 pub mod data_path;
+pub mod duration;
 pub mod evolution;
 pub mod features;
 pub(crate) mod iceberg;

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use super::duration::parse_duration_ms;
 use crate::error::{Error, Result, shown};
 
 /// The kind of a property's values.
@@ -352,6 +353,25 @@ pub const CONSTRAINTS: &str = "delta.constraints.";
 /// Prefix of features to be supported; never kept in the metadata.
 pub const FEATURE: &str = "delta.feature.";
 
+/// The versions before this one are protected from cleanups of the log.
+pub const PROTECTED: &str = "delta.requireCheckpointProtectionBeforeVersion";
+
+/// The highest column id that was ever assigned.
+pub const MAX_COLUMN_ID: &str = "delta.columnMapping.maxColumnId";
+
+/// Booleans whose value decides what a commit may do and must contain.
+const SWITCHES: [&str; 9] = [
+    "delta.appendOnly",
+    "delta.enableChangeDataCapture",
+    "delta.enableChangeDataFeed",
+    "delta.enableIcebergCompatV1",
+    "delta.enableIcebergCompatV2",
+    "delta.enableIcebergCompatV3",
+    "delta.enableInCommitTimestamps",
+    "delta.enableRowTracking",
+    "delta.rowTrackingSuspended",
+];
+
 /// The columns that have statistics.
 pub const STATS_COLUMNS: &str = "delta.dataSkippingStatsColumns";
 
@@ -368,6 +388,81 @@ pub fn value<'a>(configuration: &'a BTreeMap<String, String>, key: &str) -> Opti
         .get(key)
         .map(String::as_str)
         .or_else(|| property(key).and_then(|p| p.default))
+}
+
+/// The effective length of time of a retention, in milliseconds.
+///
+/// # Errors
+/// [`Error::Invalid`] names a value that is negative or not a length of time: whatever a default
+/// permits to delete cannot be brought back.
+pub fn retention_ms(configuration: &BTreeMap<String, String>, key: &str) -> Result<i64> {
+    let text = value(configuration, key).unwrap_or_default();
+    parse_duration_ms(text).filter(|ms| *ms >= 0).ok_or_else(|| {
+        Error::invalid(format!(
+            "the table property `{key}` is `{}`, which is not a length of time that is at least zero: set it to one such as `interval 1 week`",
+            shown(text)
+        ))
+    })
+}
+
+/// The versions before this one whose log must not be deleted; 0 if the property is not set.
+///
+/// # Errors
+/// [`Error::Invalid`] for a value that is not a version.
+pub fn protected_before_version(configuration: &BTreeMap<String, String>) -> Result<i64> {
+    let Some(text) = configuration.get(PROTECTED) else {
+        return Ok(0);
+    };
+    text.trim().parse().map_err(|_| {
+        Error::invalid(format!(
+            "the table property `{PROTECTED}` is `{}`, not a version: set it to the version before which the log must be kept",
+            shown(text)
+        ))
+    })
+}
+
+/// The highest column id that was ever assigned; 0 if the property is not set.
+///
+/// # Errors
+/// [`Error::Invalid`] for a value that is not an id of 32 bits: an id that is assigned twice would
+/// give a new column the values of a dropped one.
+pub fn max_column_id(configuration: &BTreeMap<String, String>) -> Result<i64> {
+    let Some(text) = configuration.get(MAX_COLUMN_ID) else {
+        return Ok(0);
+    };
+    text.trim()
+        .parse::<i32>()
+        .ok()
+        .filter(|id| *id >= 0)
+        .map(i64::from)
+        .ok_or_else(|| {
+            Error::invalid(format!(
+                "the table property `{MAX_COLUMN_ID}` is `{}`, not a column id from 0 to {}",
+                shown(text),
+                i32::MAX
+            ))
+        })
+}
+
+/// Refuses values that are neither true nor false of the properties that decide how a table is
+/// written, as delta-spark does: read as false they would permit a forbidden change, or leave out
+/// what the table promises.
+///
+/// # Errors
+/// [`Error::Invalid`] names the property and its value.
+pub fn check_switches(configuration: &BTreeMap<String, String>) -> Result<()> {
+    for key in SWITCHES {
+        if let Some(text) = configuration.get(key)
+            && !text.eq_ignore_ascii_case("true")
+            && !text.eq_ignore_ascii_case("false")
+        {
+            return Err(Error::invalid(format!(
+                "the table property `{key}` is `{}`: set it to `true` or `false` before the table is changed",
+                shown(text)
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// Whether a boolean property is effectively true.
@@ -387,7 +482,7 @@ impl TableProperty {
             PropertyValueKind::Integer(least) => {
                 text.trim().parse::<i64>().is_ok_and(|n| n >= least)
             }
-            PropertyValueKind::Interval => duration_ms(text).is_some_and(|ms| ms >= 0),
+            PropertyValueKind::Interval => parse_duration_ms(text).is_some_and(|ms| ms >= 0),
             PropertyValueKind::OneOf(words) => {
                 words.iter().any(|word| word.eq_ignore_ascii_case(text))
             }
@@ -577,7 +672,7 @@ pub fn check_retention(changes: &BTreeMap<String, String>) -> Result<()> {
             .unwrap_or_default()
     };
     let (log, files) = (text(LOG), text(FILES));
-    match (duration_ms(log), duration_ms(files)) {
+    match (parse_duration_ms(log), parse_duration_ms(files)) {
         (Some(log_ms), Some(files_ms)) if log_ms < files_ms => {}
         _ => return Ok(()),
     }
@@ -591,35 +686,6 @@ pub fn check_retention(changes: &BTreeMap<String, String>) -> Result<()> {
             "the table property {FILES} ({files}) needs to be less than or equal to {LOG} ({log}){hint}"
         )
     }))
-}
-
-/// Milliseconds of a calendar interval such as `interval 1 week` or `INTERVAL 2 days 12 hours`;
-/// `None` for months and years, which have no fixed length, and for strings that are not an
-/// interval.
-#[must_use]
-pub fn duration_ms(text: &str) -> Option<i64> {
-    let lower = text.trim().to_ascii_lowercase();
-    let mut words = lower
-        .strip_prefix("interval")
-        .unwrap_or(&lower)
-        .split_whitespace()
-        .peekable();
-    words.peek()?;
-    let mut total: i64 = 0;
-    while let Some(number) = words.next() {
-        let number: i64 = number.trim_matches('\'').parse().ok()?;
-        let unit: i64 = match words.next()?.trim_end_matches('s') {
-            "week" => 7 * 86_400_000,
-            "day" => 86_400_000,
-            "hour" => 3_600_000,
-            "minute" => 60_000,
-            "second" => 1000,
-            "millisecond" => 1,
-            _ => return None,
-        };
-        total = total.checked_add(number.checked_mul(unit)?)?;
-    }
-    Some(total)
 }
 
 #[cfg(test)]
@@ -766,9 +832,12 @@ mod tests {
 
     #[test]
     fn intervals_are_read_in_every_unit_of_fixed_length() {
-        assert_eq!(duration_ms("interval 1 week"), Some(604_800_000));
-        assert_eq!(duration_ms("INTERVAL 2 days 12 hours"), Some(216_000_000));
-        assert_eq!(duration_ms("1 day"), Some(86_400_000));
+        assert_eq!(parse_duration_ms("interval 1 week"), Some(604_800_000));
+        assert_eq!(
+            parse_duration_ms("INTERVAL 2 days 12 hours"),
+            Some(216_000_000)
+        );
+        assert_eq!(parse_duration_ms("1 day"), Some(86_400_000));
         for text in [
             "interval",
             "interval 1 month",
@@ -776,7 +845,7 @@ mod tests {
             "",
             "interval 1",
         ] {
-            assert_eq!(duration_ms(text), None, "{text}");
+            assert_eq!(parse_duration_ms(text), None, "{text}");
         }
     }
 

@@ -10,13 +10,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::action::{FormatSpecification, Metadata, Protocol};
 use super::features::{self, ColumnMapping};
 use super::iceberg;
-use super::properties::{self, CONSTRAINTS, FEATURE, STATS_COLUMNS};
+use super::properties::{self, CONSTRAINTS, FEATURE, MAX_COLUMN_ID, STATS_COLUMNS};
 use super::schema::{DataType, StructField, StructType};
 use super::schema_change::{self, ColumnMappingAssigner};
 use crate::error::{Error, Result, shown};
 
 const MODE: &str = "delta.columnMapping.mode";
-const MAX_ID: &str = "delta.columnMapping.maxColumnId";
 const MIN_READER: &str = "delta.minReaderVersion";
 const MIN_WRITER: &str = "delta.minWriterVersion";
 const IGNORE_DEFAULTS: &str = "delta.ignoreProtocolDefaults";
@@ -192,7 +191,11 @@ const OF_THE_LOG: [&str; 3] = [
 ];
 
 /// Properties that a table keeps when everything else about it is replaced.
-const KEPT: &[&str] = &[MAX_ID, ROW_TRACKING_COLUMNS[0].0, ROW_TRACKING_COLUMNS[1].0];
+const KEPT: &[&str] = &[
+    MAX_COLUMN_ID,
+    ROW_TRACKING_COLUMNS[0].0,
+    ROW_TRACKING_COLUMNS[1].0,
+];
 
 /// Protocol and metadata of a table that replaces another: the id stays, column ids continue to
 /// grow, and the supported features remain supported.
@@ -279,14 +282,16 @@ pub fn clone(
         let of_the_log = OF_THE_LOG.contains(&key.as_str())
             && (goes_on || !key.starts_with("delta.inCommitTimestamp"));
         if of_the_log || KEPT.contains(&key.as_str()) {
-            let number = |text: &str| text.parse::<i64>().unwrap_or(0);
-            let value = metadata
+            if key == MAX_COLUMN_ID
+                && properties::max_column_id(&old.configuration)?
+                    > properties::max_column_id(&metadata.configuration)?
+            {
+                _ = metadata.configuration.insert(key.clone(), ours.clone());
+            }
+            metadata
                 .configuration
                 .entry(key.clone())
                 .or_insert_with(|| ours.clone());
-            if key == MAX_ID && number(ours) > number(value) {
-                value.clone_from(ours);
-            }
         }
     }
     let metadata = Metadata {
@@ -412,7 +417,7 @@ fn apply(
             keep_names,
             compat == Some(2),
             context,
-        );
+        )?;
     }
     if is_on(&metadata, "delta.enableRowTracking") {
         name_row_tracking_columns(&mut metadata, context)?;
@@ -545,23 +550,27 @@ fn assign_column_mapping(
     keep_names: bool,
     nested: bool,
     context: &mut TableChangeContext<'_>,
-) -> StructType {
-    let known = metadata
-        .configuration
-        .get(MAX_ID)
-        .and_then(|text| text.parse::<i64>().ok())
-        .unwrap_or(0);
+) -> Result<StructType> {
+    let highest_assigned = properties::max_column_id(&metadata.configuration)?;
     let mut assign = ColumnMappingAssigner {
-        max_id: known.max(schema_change::max_column_id(schema)),
+        max_id: highest_assigned.max(schema_change::max_column_id(schema)),
         keep_names,
         nested,
         generate_id: &mut *context.generate_id,
     };
     let mapped = assign.schema(schema);
+    // Parquet's field ids have 32 bits.
+    if assign.max_id > i64::from(i32::MAX) {
+        return Err(Error::invalid(format!(
+            "the columns need ids up to {}, and the highest possible is {}: none is left after `{MAX_COLUMN_ID}` = {highest_assigned}",
+            assign.max_id,
+            i32::MAX
+        )));
+    }
     metadata
         .configuration
-        .insert(MAX_ID.to_owned(), assign.max_id.to_string());
-    mapped
+        .insert(MAX_COLUMN_ID.to_owned(), assign.max_id.to_string());
+    Ok(mapped)
 }
 
 /// Names the columns of row tracking that have no name yet.
@@ -783,7 +792,7 @@ mod tests {
             (
                 schema.fields[0].physical_name(),
                 schema.fields[0].field_id(),
-                metadata.configuration[MAX_ID].as_str()
+                metadata.configuration[MAX_COLUMN_ID].as_str()
             ),
             ("col-u2", Some(1), "1")
         );
@@ -816,7 +825,7 @@ mod tests {
         let mut metadata = metadata;
         metadata
             .configuration
-            .insert(MAX_ID.to_owned(), "9".to_owned());
+            .insert(MAX_COLUMN_ID.to_owned(), "9".to_owned());
         let mut wider = schema.clone();
         wider
             .fields
@@ -967,6 +976,6 @@ mod tests {
         );
         assert!(unset_properties(&metadata, &keys(&["nothing"]), false).is_err());
         assert!(unset_properties(&metadata, &keys(&["nothing"]), true).is_ok());
-        assert!(unset_properties(&metadata, &keys(&[MAX_ID]), true).is_err());
+        assert!(unset_properties(&metadata, &keys(&[MAX_COLUMN_ID]), true).is_err());
     }
 }

@@ -17,6 +17,11 @@ pub(super) fn warn(py: Python<'_>, message: &str) -> PyResult<()> {
     call(py, "log_warning", (message,)).map(drop)
 }
 
+/// Emits a warning about a command that has committed a version, after which none may raise.
+pub(super) fn warn_of_commit(py: Python<'_>, message: &str) -> PyResult<()> {
+    call(py, "log_commit_warning", (message,)).map(drop)
+}
+
 /// Records requests from now on if the logger takes debug messages, else not.
 pub(super) fn follow_logger(py: Python<'_>) {
     match call(py, "takes_requests", ()).and_then(|listens| listens.extract()) {

@@ -95,6 +95,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(table::table_constraints, module)?)?;
     module.add_function(wrap_pyfunction!(table::alter, module)?)?;
     module.add_function(wrap_pyfunction!(table::check_retention, module)?)?;
+    module.add_function(wrap_pyfunction!(table::retention_ms, module)?)?;
     module.add_function(wrap_pyfunction!(table::drop_feature, module)?)?;
     module.add_function(wrap_pyfunction!(table::delete, module)?)?;
     module.add_function(wrap_pyfunction!(table::update, module)?)?;

@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::arrow::{ArrowStream, engine_batches, import_stream, unreadable};
 use super::catalog::PyCatalog;
 use super::error::to_python;
-use super::logging::warn;
+use super::logging::{warn, warn_of_commit};
 use super::open::{LogTailSource, OpenOptions, open_log};
 use super::runtime::{cancellation_token, replace_progress, wait, wait_settled};
 use super::snapshot::PySnapshot;
@@ -162,7 +162,11 @@ pub(super) fn report_warnings(
 ) -> PyResult<Option<Snapshot>> {
     let Some(done) = done else { return Ok(None) };
     for warning in &done.warnings {
-        warn(py, warning)?;
+        if done.version.is_some() {
+            warn_of_commit(py, warning)?;
+        } else {
+            warn(py, warning)?;
+        }
     }
     Ok(done.snapshot)
 }
@@ -232,6 +236,16 @@ pub(super) fn check_retention(
     properties: BTreeMap<String, String>,
 ) -> PyResult<()> {
     properties::check_retention(&properties).map_err(|e| to_python(py, &e))
+}
+
+/// The effective value of a retention property, in milliseconds.
+#[pyfunction]
+pub(super) fn retention_ms(
+    py: Python<'_>,
+    configuration: BTreeMap<String, String>,
+    key: &str,
+) -> PyResult<i64> {
+    properties::retention_ms(&configuration, key).map_err(|e| to_python(py, &e))
 }
 
 /// Changes a table's definition; each of its constraints has a bound expression.

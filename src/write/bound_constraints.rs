@@ -308,14 +308,14 @@ pub fn identities(protocol: &Protocol, schema: &StructType) -> Result<Vec<Identi
         .iter()
         .filter(|field| field.metadata.contains_key(START))
     {
-        let number = |key: &str| field.metadata.get(key).and_then(Value::as_i64);
-        let (Some(start), Some(step)) = (number(START), number(STEP).filter(|step| *step != 0))
+        let number = |key: &str| identity_number(field, key);
+        let (Some(start), Some(step)) = (number(START)?, number(STEP)?.filter(|step| *step != 0))
         else {
             return Err(
                 Error::corrupt("an identity column has no start or no step").at_column(&field.name)
             );
         };
-        let next = match number(MARK) {
+        let next = match number(MARK)? {
             None => start,
             Some(mark) => mark.checked_add(step).ok_or_else(|| {
                 Error::invalid("the identity column has come to the end of its numbers")
@@ -335,6 +335,24 @@ pub fn identities(protocol: &Protocol, schema: &StructType) -> Result<Vec<Identi
         });
     }
     Ok(out)
+}
+
+/// A number in the settings of an identity column; `None` if it is not set.
+///
+/// # Errors
+/// [`Error::Corrupt`] for another value: read as a missing mark it would start the column again,
+/// with numbers that it already has.
+pub fn identity_number(field: &StructField, key: &str) -> Result<Option<i64>> {
+    match field.metadata.get(key) {
+        None | Some(Value::Null) => Ok(None),
+        Some(value) => value.as_i64().map(Some).ok_or_else(|| {
+            Error::corrupt(format!(
+                "`{key}` of an identity column is {}, not a whole number of 64 bits",
+                shown(&value.to_string())
+            ))
+            .at_column(&field.name)
+        }),
+    }
 }
 
 /// The high-water mark of an identity column after a value was inserted that the column did not

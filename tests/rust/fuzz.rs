@@ -30,7 +30,7 @@ use deltafast::pq::{FileSpec, FooterCache, open_raw};
 use deltafast::protocol::calendar::TimeZoneSpec;
 use deltafast::protocol::log_path::LogFile;
 use deltafast::protocol::schema::{DataType, StringLayout, StructField, StructType};
-use deltafast::protocol::{canonical_json, data_path, partition_value, properties, time};
+use deltafast::protocol::{canonical_json, data_path, duration, partition_value, time};
 use deltafast::snapshot::{ReadOptions, Snapshot};
 use deltafast::store::{ExternalPaths, StorageOptions, Store, StoreObject, TableStores, open};
 
@@ -417,7 +417,7 @@ fn partition_values() {
             let _ = partition_value::parse(&values, &DataType::from_name(name).unwrap(), zone);
         }
         let _ = time::parse_timestamp(input, zone);
-        let _ = properties::duration_ms(&text);
+        let _ = duration::parse_duration_ms(&text);
     });
 }
 

@@ -8,7 +8,7 @@ from deltafast._handle import TableHandle, TableLocation
 from deltafast._util.locations import address
 from deltafast.catalog.glue.client import GlueCatalog
 from deltafast.catalog.glue.glue_name import parse_glue_name
-from deltafast.exceptions import DeltaError, warn
+from deltafast.exceptions import DeltaError, warn_of_commit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -52,4 +52,6 @@ class GlueHandle(TableHandle):
         try:
             self._catalog.change_columns(self._name, metadata["schemaString"])
         except DeltaError as error:
-            warn(f"the commit succeeded, but the columns of {self._name} in AWS Glue are the old ones: {error}")
+            warn_of_commit(
+                f"the commit succeeded, but the columns of {self._name} in AWS Glue are the old ones: {error}"
+            )

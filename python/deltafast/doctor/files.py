@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-import re
 import time
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import unquote
 
+from deltafast import _core
 from deltafast.doctor.finding import Finding, some
 from deltafast.doctor.log import FOLDER
-from deltafast.exceptions import DeltaError
+from deltafast.exceptions import DeltaError, InvalidArgumentError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,7 +23,6 @@ __all__ = ["change_findings", "file_findings"]
 #: The remedy if the log may be incomplete.
 _REPAIR_FIRST = "repair the log first; remove missing files only from a complete log"
 _RETENTION = "delta.deletedFileRetentionDuration"
-_UNITS = {"week": 604_800_000, "day": 86_400_000, "hour": 3_600_000, "minute": 60_000, "second": 1000}
 
 
 def file_findings(table: DeltaTable, uri: str, shown: str, *, deep: bool, repair_first: bool) -> list[Finding]:
@@ -120,17 +119,15 @@ def _changes(text: str) -> list[str]:
 
 def _kept_since(table: DeltaTable, history: list[dict[str, Any]]) -> float:
     """Return the time (ms) of the newest commit whose files a vacuum, logged or not, may have deleted."""
-    kept = _milliseconds(table.metadata().configuration.get(_RETENTION, "interval 1 week"))
-    times = [1000 * time.time() - kept]
+    try:
+        retention_ms = _core.retention_ms(table.metadata().configuration, _RETENTION)
+    except InvalidArgumentError:
+        # With a retention that cannot be read any file may have been deleted; VACUUM names the property.
+        retention_ms = 0
+    times = [1000 * time.time() - retention_ms]
     for entry in history:
         if entry.get("operation") == "VACUUM START":
             parameters = cast("dict[str, str]", entry.get("operationParameters") or {})
             retention = parameters.get("specifiedRetentionMillis", parameters.get("defaultRetentionMillis", "0"))
             times.append(entry["timestamp"] - int(retention))
     return max(times)
-
-
-def _milliseconds(interval: str) -> int:
-    return sum(
-        int(count) * _UNITS[unit] for count, unit in re.findall(rf"(\d+)\s+({'|'.join(_UNITS)})", interval.lower())
-    )

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 from deltafast import _core
 from deltafast._handle import handle_of
@@ -117,6 +118,9 @@ def _lost(log: Log, base: int) -> Iterator[Finding]:
         if empty[0]:
             remedy += f"; version {empty[0] - 1} is the last that is whole"
         yield Finding("problem", "broken-log", message, remedy)
+    torn = _torn_commit(log, newest)
+    if torn is not None:
+        yield torn
     newest = max({newest, *log.staged})
     beyond = sorted(name for name in log.sizes if _version(name) > newest)
     if beyond:
@@ -127,6 +131,34 @@ def _lost(log: Log, base: int) -> Iterator[Finding]:
         message = f"the log lacks the commits of {lost}: {ends}, but there is {names}"
         remedy = "bring the files back from a copy of the table; write nothing until then: it would take their versions"
         yield Finding("problem", "broken-log", message, remedy)
+
+
+def _torn_commit(log: Log, version: int) -> Finding | None:
+    """Return a finding if the newest commit ends within a line, as after a crash of its writer's machine."""
+    lines = log.text(f"{version:020}.json").splitlines() if version in log.commits else []
+    lines = [line for line in lines if line.strip()]
+    actions: list[dict[str, Any]] = []
+    for line in lines:
+        try:
+            action = json.loads(line)
+        except ValueError:
+            break
+        if not isinstance(action, dict):
+            break
+        actions.append(cast("dict[str, Any]", action))
+    if len(actions) == len(lines):
+        return None
+    counts = Counter(name for action in actions for name in action)
+    held = ", ".join(f"{count} {name}" for name, count in counts.items()) or "nothing"
+    name = f"{FOLDER}/{version:020}.json"
+    message = f"{name} is broken from line {len(actions) + 1} on; the {len(actions)} lines before it hold: {held}"
+    remedy = "bring the file back from a copy of the table"
+    if version:
+        remedy += (
+            f"; or give version {version} up: copy the file elsewhere, delete it (and {version:020}.crc), and write "
+            "again what it wrote; run no VACUUM before that"
+        )
+    return Finding("problem", "broken-log", message, remedy)
 
 
 def _says_something(log: Log, version: int) -> bool:

@@ -369,7 +369,7 @@ pub(crate) fn round(call: &FunctionCall<'_>, places: i32, rounding: RoundingMode
     let ansi = call.settings.ansi;
     // With places after the point, the result's scale is the rounding position.
     let kept = if places < 0 { places } else { i32::from(to) };
-    let shed = u32::try_from(i32::from(from) - kept).unwrap_or(0);
+    let shed = u32::try_from(i32::from(from).saturating_sub(kept)).unwrap_or(0);
     let values = map_with::<Decimal128Type, Decimal128Type>(call.arg(0)?, call.rows, |v| {
         let value = rescale(round_to(v, shed, rounding), from, to).filter(|v| fits(*v, precision));
         if value.is_none() && ansi {

@@ -39,9 +39,10 @@ use crate::protocol::action::{DomainMetadata, Metadata};
 use crate::protocol::commit_line::{Action, Add, Remove};
 use crate::protocol::evolution::TYPE_CHANGES;
 use crate::protocol::features::{self, ColumnMapping};
+use crate::protocol::properties::{self, PROTECTED};
 use crate::protocol::schema::{DataType, StructField, StructType};
 use crate::protocol::schema_change::{for_each_field, is_mapping, without_metadata};
-use crate::protocol::{data_path, properties, table};
+use crate::protocol::{data_path, table};
 use crate::snapshot::Snapshot;
 
 /// How a feature is dropped.
@@ -59,7 +60,6 @@ enum DropMode {
 
 const BARRIERS: usize = 3;
 const PROTECTION: &str = "checkpointProtection";
-const PROTECTED: &str = "delta.requireCheckpointProtectionBeforeVersion";
 const RETENTION: &str = "delta.dropFeatureTruncateHistory.retentionDuration";
 /// Characters that are not allowed in names of columns without column mapping.
 const NOT_IN_NAMES: &str = " ,;{}()\n\t=";
@@ -339,13 +339,12 @@ fn purge_deletion_vectors(steps: &mut MultiCommitCommand<'_>) -> Result<()> {
 /// support deletion vectors would delete them with the next vacuum.
 fn add_vector_tombstones(steps: &mut MultiCommitCommand<'_>) -> Result<()> {
     let snapshot = steps.snapshot();
-    let kept = properties::value(
+    let retention = properties::retention_ms(
         &snapshot.metadata().configuration,
         "delta.deletedFileRetentionDuration",
-    )
-    .and_then(properties::duration_ms);
+    )?;
     let now = now_ms();
-    let oldest = now.saturating_sub(kept.unwrap_or(0));
+    let oldest = now.saturating_sub(retention);
     let (mut vectors, mut named) = (BTreeSet::new(), HashSet::new());
     for batch in snapshot.files(
         FileActionKind::Removes,
@@ -608,19 +607,21 @@ fn remove_domains(steps: &mut MultiCommitCommand<'_>) -> Result<()> {
     )
 }
 
-/// How long history that uses a dropped feature is kept.
-fn retention(snapshot: &Snapshot) -> (String, i64) {
-    let text = properties::value(&snapshot.metadata().configuration, RETENTION).unwrap_or_default();
-    (
-        text.trim_start_matches("interval ").to_owned(),
-        properties::duration_ms(text).unwrap_or(i64::MAX),
-    )
+/// How long history that uses a dropped feature is kept, as the table's property says it.
+fn retention_text(snapshot: &Snapshot) -> String {
+    properties::value(&snapshot.metadata().configuration, RETENTION)
+        .unwrap_or_default()
+        .trim_start_matches("interval ")
+        .to_owned()
 }
 
 /// Deletes history that has expired.
 fn delete_expired_history(steps: &MultiCommitCommand<'_>) -> Result<()> {
     let options = CleanupOptions {
-        retention_ms: Some(retention(steps.snapshot()).1),
+        retention_ms: Some(properties::retention_ms(
+            &steps.snapshot().metadata().configuration,
+            RETENTION,
+        )?),
         to_the_minute: true,
         ..CleanupOptions::default()
     };
@@ -633,7 +634,7 @@ fn require_truncated_history(
     changed: bool,
     steps: &MultiCommitCommand<'_>,
 ) -> Result<()> {
-    let (text, _) = retention(steps.snapshot());
+    let text = retention_text(steps.snapshot());
     let wait = |what: String| {
         Err(Error::invalid(format!(
             "the feature `{name}` is no longer in use but {what}: drop it again once the history that uses it is older than {text} (`{RETENTION}`), or now with truncate_history=False"
@@ -655,27 +656,20 @@ fn remove_protection(steps: &mut MultiCommitCommand<'_>) -> Result<()> {
         steps.commit_barrier()?;
         delete_expired_history(steps)?;
         if !is_truncated(steps.snapshot())? {
-            let (text, _) = retention(steps.snapshot());
+            let text = retention_text(steps.snapshot());
+            let before =
+                properties::protected_before_version(&steps.snapshot().metadata().configuration)?;
             return Err(Error::invalid(format!(
-                "the feature `{PROTECTION}` cannot be dropped yet: the history before version {} is to be deleted with it and not all older than {text} (`{RETENTION}`); drop it again later",
-                protected_before(steps.snapshot().metadata())
+                "the feature `{PROTECTION}` cannot be dropped yet: the history before version {before} is to be deleted with it and not all older than {text} (`{RETENTION}`); drop it again later"
             )));
         }
     }
     unset_properties(steps, &[PROTECTED], None)
 }
 
-fn protected_before(metadata: &Metadata) -> i64 {
-    metadata
-        .configuration
-        .get(PROTECTED)
-        .and_then(|text| text.trim().parse().ok())
-        .unwrap_or(0)
-}
-
 /// Whether none of the protected history remains.
 fn is_truncated(snapshot: &Snapshot) -> Result<bool> {
-    let before = protected_before(snapshot.metadata());
+    let before = properties::protected_before_version(&snapshot.metadata().configuration)?;
     if before <= 0 {
         return Ok(true);
     }

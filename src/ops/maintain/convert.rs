@@ -21,7 +21,9 @@ use crate::error::{Error, Result, ResultExt, shown};
 use crate::exec::{CancellationToken, RuntimeEnv, SystemEnv, map_all, uuid};
 use crate::log::DeltaLog;
 use crate::ops::maintain::commit_command::commit_command;
-use crate::ops::maintain::data_files::{HiddenNames, file_name, walk_folders};
+use crate::ops::maintain::data_files::{
+    HiddenPaths, file_name, has_iceberg_metadata, walk_folders,
+};
 use crate::pq::FooterSchema;
 use crate::pq::infer_schema;
 use crate::protocol::action::{Metadata, Protocol};
@@ -298,15 +300,18 @@ fn list_parquet_files(
     partition: &StructType,
     cancel: &CancellationToken,
 ) -> Result<Vec<ObjectMeta>> {
-    let hidden = HiddenNames::new(partition.fields.iter().map(|field| field.name.as_str()));
-    let names = hidden.clone();
+    let root = log.stores().root();
+    let hidden = HiddenPaths::new(
+        partition.fields.iter().map(|field| field.name.as_str()),
+        has_iceberg_metadata(root)?,
+    );
+    let hidden_files = hidden.clone();
     let mut files = Vec::new();
     walk_folders(
-        log.stores().root(),
-        move |place| {
-            let name = file_name(place);
-            !names.is_hidden(name)
-                && name
+        root,
+        move |path| {
+            !hidden_files.is_hidden(path)
+                && file_name(path)
                     .rsplit_once('.')
                     .is_some_and(|(_, end)| end.eq_ignore_ascii_case("parquet"))
         },
@@ -326,7 +331,7 @@ fn list_parquet_files(
             Ok(listed
                 .folders
                 .into_iter()
-                .filter(|path| !hidden.is_hidden(file_name(path)))
+                .filter(|path| !hidden.is_hidden(path))
                 .collect())
         },
         cancel,

@@ -62,22 +62,53 @@ pub(super) fn file_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-/// Hidden names, which commands ignore: those that begin with a dot or an underscore, except for
-/// folders of change data, of indexes and of partition columns with such names.
-#[derive(Debug, Clone)]
-pub(super) struct HiddenNames {
-    partitions: Vec<String>,
+/// The folder of a table's Iceberg metadata.
+const ICEBERG_FOLDER: &str = "metadata";
+
+/// Whether the folder has metadata of an Iceberg table.
+///
+/// # Errors
+/// Errors of the store.
+pub(super) fn has_iceberg_metadata(store: &Arc<dyn Store>) -> Result<bool> {
+    if !store.owns(ICEBERG_FOLDER) {
+        return Ok(false);
+    }
+    let listed = store.list_folder(ICEBERG_FOLDER, &|name| name.ends_with(".metadata.json"))?;
+    Ok(!listed.objects.is_empty())
 }
 
-impl HiddenNames {
+/// Hidden paths, which commands ignore: those whose name begins with a dot or an underscore, except
+/// for folders of change data, of indexes and of partition columns with such names; and Iceberg's
+/// metadata, if the table has them.
+#[derive(Debug, Clone)]
+pub(super) struct HiddenPaths {
+    partitions: Vec<String>,
+    has_iceberg: bool,
+}
+
+impl HiddenPaths {
     /// `partitions` are all names of partition columns.
-    pub(super) fn new<'a>(partitions: impl Iterator<Item = &'a str>) -> Self {
+    pub(super) fn new<'a>(partitions: impl Iterator<Item = &'a str>, has_iceberg: bool) -> Self {
         Self {
             partitions: partitions.map(|name| format!("{name}=")).collect(),
+            has_iceberg,
         }
     }
 
-    pub(super) fn is_hidden(&self, name: &str) -> bool {
+    /// Whether a file or folder is hidden, given that its folder is not.
+    pub(super) fn is_hidden(&self, path: &str) -> bool {
+        (self.has_iceberg && path == ICEBERG_FOLDER) || self.is_hidden_name(file_name(path))
+    }
+
+    /// Whether a file or one of its folders is hidden.
+    pub(super) fn is_within_hidden(&self, path: &str) -> bool {
+        path.match_indices('/')
+            .map(|(end, _)| &path[..end])
+            .chain(std::iter::once(path))
+            .any(|part| self.is_hidden(part))
+    }
+
+    fn is_hidden_name(&self, name: &str) -> bool {
         // A file of deletion vectors that a killed writer left unfinished.
         let unfinished = name.starts_with(".deletion_vector_") && name.ends_with(".tmp");
         name.starts_with(['.', '_'])
@@ -96,15 +127,22 @@ impl HiddenNames {
 #[derive(Debug, Clone, Default)]
 pub(super) struct PathHashSet {
     seed: DefaultHashBuilder,
-    hashes: HashSet<u64>,
+    paths: HashSet<u64>,
+    names: HashSet<u64>,
 }
 
 impl PathHashSet {
-    pub(super) fn insert(&mut self, place: &str) {
-        self.hashes.insert(self.seed.hash_one(place));
+    pub(super) fn insert(&mut self, path: &str) {
+        self.paths.insert(self.seed.hash_one(path));
     }
 
-    pub(super) fn contains(&self, place: &str) -> bool {
-        self.hashes.contains(&self.seed.hash_one(place))
+    /// Adds every file with this name, in whatever folder.
+    pub(super) fn insert_name(&mut self, name: &str) {
+        self.names.insert(self.seed.hash_one(name));
+    }
+
+    pub(super) fn contains(&self, path: &str) -> bool {
+        self.paths.contains(&self.seed.hash_one(path))
+            || (!self.names.is_empty() && self.names.contains(&self.seed.hash_one(file_name(path))))
     }
 }

@@ -27,12 +27,13 @@ use crate::parse::checkpoint::FileActionKind;
 use crate::parse::{FileActionProjection, FileBatch};
 use crate::protocol::action::{DomainMetadata, Metadata, Protocol};
 use crate::protocol::commit_line::Action;
+use crate::protocol::properties::{self, MAX_COLUMN_ID};
 use crate::protocol::schema::{StructField, StructType};
 use crate::protocol::{data_path, features};
 use crate::reconcile::{FileActionState, SeenFileKeys};
 use crate::snapshot::Snapshot;
+use crate::write::bound_constraints::identity_number;
 
-const MAX_ID: &str = "delta.columnMapping.maxColumnId";
 const MARK: &str = "delta.identity.highWaterMark";
 const STEP: &str = "delta.identity.step";
 /// The only domain that is restored; others are kept.
@@ -364,12 +365,10 @@ fn restored_metadata(now: &Snapshot, target: &Snapshot) -> Result<Metadata> {
             None => _ = out.configuration.remove(key),
         }
     }
-    if let Some(highest) = current.configuration.get(MAX_ID) {
-        let number =
-            |text: Option<&String>| text.and_then(|text| text.parse::<i64>().ok()).unwrap_or(0);
-        if number(Some(highest)) > number(out.configuration.get(MAX_ID)) {
-            out.configuration.insert(MAX_ID.to_owned(), highest.clone());
-        }
+    let highest_id = properties::max_column_id(&current.configuration)?;
+    if highest_id > properties::max_column_id(&out.configuration)? {
+        out.configuration
+            .insert(MAX_COLUMN_ID.to_owned(), highest_id.to_string());
     }
     let mut schema = StructType::parse(&out.schema_string)?;
     let mut changed = false;
@@ -377,7 +376,9 @@ fn restored_metadata(now: &Snapshot, target: &Snapshot) -> Result<Metadata> {
         if let Some(mark) = now
             .schema()
             .field(&field.name)
-            .and_then(|current| later_high_water_mark(field, current))
+            .map(|current| later_high_water_mark(field, current))
+            .transpose()?
+            .flatten()
         {
             field.metadata.insert(MARK.to_owned(), mark);
             changed = true;
@@ -390,15 +391,17 @@ fn restored_metadata(now: &Snapshot, target: &Snapshot) -> Result<Metadata> {
 }
 
 /// The current high-water mark of an identity column, if it is after the restored one.
-fn later_high_water_mark(back: &StructField, now: &StructField) -> Option<Value> {
-    let step = back.metadata.get(STEP)?.as_i64()?;
-    let mark = now.metadata.get(MARK)?.as_i64()?;
-    let is_farther = match back.metadata.get(MARK).and_then(Value::as_i64) {
+fn later_high_water_mark(back: &StructField, now: &StructField) -> Result<Option<Value>> {
+    let (Some(step), Some(mark)) = (identity_number(back, STEP)?, identity_number(now, MARK)?)
+    else {
+        return Ok(None);
+    };
+    let is_farther = match identity_number(back, MARK)? {
         None => true,
         Some(old) if step > 0 => mark > old,
         Some(old) => mark < old,
     };
-    is_farther.then(|| mark.into())
+    Ok(is_farther.then(|| mark.into()))
 }
 
 /// The actions for the domain of clustering columns.

@@ -29,13 +29,13 @@ use crate::exec::{CancellationToken, RuntimeEnv, SystemEnv, map_all};
 use crate::log::MaintenanceOperation;
 use crate::ops::maintain::commit_command::commit_command;
 use crate::ops::maintain::data_files::{
-    HiddenNames, PathHashSet, deletion_vector_path, file_name, walk_folders,
+    HiddenPaths, PathHashSet, deletion_vector_path, file_name, has_iceberg_metadata, walk_folders,
 };
 use crate::ops::table_paths::TablePathResolver;
 use crate::parse::checkpoint::FileActionKind;
 use crate::parse::commit::{self, ActionSelection};
 use crate::parse::{FileActionProjection, FileBatch};
-use crate::protocol::{features, properties};
+use crate::protocol::{data_path, features, iceberg, properties};
 use crate::snapshot::Snapshot;
 use crate::store::{FolderListing, ObjectMeta, Store};
 
@@ -45,6 +45,8 @@ const CHUNK: usize = 1000;
 const OTHERS: u32 = 100;
 /// The number of commits read by one job.
 const COMMITS: usize = 64;
+/// Longer commits are taken to have actions.
+const BLANK_BYTES: u64 = 64;
 const RETENTION: &str = "delta.deletedFileRetentionDuration";
 
 /// Options of a vacuum.
@@ -104,7 +106,7 @@ pub struct VacuumResult {
 /// absolute.
 ///
 /// # Errors
-/// [`Error::Invalid`] for a retention that is too short, [`Error::Unsupported`] for a table that
+/// [`Error::Invalid`] for a retention that is too short or cannot be read, [`Error::Unsupported`] for a table that
 /// this release cannot write or whose catalog does not permit it, [`Error::Storage`]. No required
 /// file is deleted, whatever the error.
 pub fn vacuum(
@@ -118,15 +120,14 @@ pub fn vacuum(
         .at_file(root.url())
         .at_version(snapshot.version())?;
     snapshot.check_maintenance(MaintenanceOperation::Vacuum)?;
-    let of_table = properties::value(&snapshot.metadata().configuration, RETENTION)
-        .and_then(properties::duration_ms)
-        .unwrap_or(0);
+    let of_table = properties::retention_ms(&snapshot.metadata().configuration, RETENTION)?;
     let retention = options.retention_ms.unwrap_or(of_table);
     check_retention(retention, of_table, options)?;
     let cutoff = options
         .now_ms
         .unwrap_or_else(after_all_commits)
-        .saturating_sub(retention);
+        .saturating_sub(retention)
+        .min(oldest_blank_commit_ms(snapshot)?);
 
     let look = VacuumPlanner {
         options,
@@ -352,13 +353,18 @@ impl VacuumPlanner<'_> {
     }
 
     fn insert_file(&self, batch: &FileBatch, row: usize, needed: &mut PathHashSet) -> Result<()> {
-        if let Some(place) = self.resolver.resolve_log_path(batch.path.value(row)) {
-            needed.insert(&place);
+        let log_path = batch.path.value(row);
+        match self.resolver.resolve_log_path(log_path) {
+            Some(path) => needed.insert(&path),
+            None => insert_external_file(log_path, needed)?,
         }
-        if let Some(vector) = deletion_vector_path(batch, row)?
-            && let Some(place) = self.resolver.resolve_deletion_vector(&vector)
-        {
-            needed.insert(&place);
+        if let Some(vector) = deletion_vector_path(batch, row)? {
+            match (self.resolver.resolve_deletion_vector(&vector), &vector) {
+                (Some(path), _) => needed.insert(&path),
+                (None, DvPath::InTable(path) | DvPath::Given(path)) => {
+                    insert_external_file(path, needed)?;
+                }
+            }
         }
         Ok(())
     }
@@ -374,12 +380,12 @@ impl VacuumPlanner<'_> {
         snapshot: &Snapshot,
         needed: PathHashSet,
     ) -> Result<UnreferencedFiles> {
-        let hidden = hidden_names(snapshot);
-        let names = hidden.clone();
+        let hidden = hidden_paths(snapshot)?;
+        let hidden_files = hidden.clone();
         let mut files = Vec::new();
         let folders = walk_folders(
             snapshot.stores().root(),
-            move |place| !names.is_hidden(file_name(place)) && !needed.contains(place),
+            move |path| !hidden_files.is_hidden(path) && !needed.contains(path),
             |folder, listed| {
                 let is_table = !folder.is_empty()
                     && listed
@@ -398,7 +404,7 @@ impl VacuumPlanner<'_> {
                 Ok(listed
                     .folders
                     .into_iter()
-                    .filter(|path| !hidden.is_hidden(file_name(path)))
+                    .filter(|path| !hidden.is_hidden(path))
                     .collect())
             },
             self.cancel,
@@ -413,7 +419,7 @@ impl VacuumPlanner<'_> {
         inventory: FileInventory,
         needed: &PathHashSet,
     ) -> Result<UnreferencedFiles> {
-        let hidden = hidden_names(snapshot);
+        let hidden = hidden_paths(snapshot)?;
         let mut files = Vec::new();
         let mut owned: HashMap<String, bool> = HashMap::new();
         let mut owns = |place: &str| {
@@ -433,7 +439,7 @@ impl VacuumPlanner<'_> {
             else {
                 continue;
             };
-            if !place.split('/').any(|part| hidden.is_hidden(part))
+            if !hidden.is_within_hidden(&place)
                 && !needed.contains(&place)
                 && self.is_before_cutoff(&file)
                 && owns(&place)
@@ -557,14 +563,47 @@ fn deletion_timestamp(batch: &FileBatch, row: usize) -> i64 {
         .map_or(0, |times| times.value(row))
 }
 
-/// Hidden names in this table.
-fn hidden_names(snapshot: &Snapshot) -> HiddenNames {
+/// The time of the oldest commit without actions. A loss of power left it empty, so the files that
+/// it added are in no version, and only they can bring back what was written.
+fn oldest_blank_commit_ms(snapshot: &Snapshot) -> Result<i64> {
+    let listing = snapshot.log().list(0)?;
+    let mut oldest = i64::MAX;
+    for commit in listing.commits.values() {
+        if commit.file.size.is_some_and(|size| size <= BLANK_BYTES) {
+            match snapshot.commit_bytes(commit) {
+                Ok(text) if commit::is_blank(&text) => oldest = oldest.min(commit.modified_ms),
+                Err(error) if !error.is_not_found() => return Err(error),
+                _ => {}
+            }
+        }
+    }
+    Ok(oldest)
+}
+
+/// Adds a file that is not in a folder of the table as far as its path says. The path may be
+/// another spelling of one that is, so all files with its name are kept.
+///
+/// # Errors
+/// [`Error::Corrupt`] for a path that cannot be read: it may name any file.
+fn insert_external_file(log_path: &str, needed: &mut PathHashSet) -> Result<()> {
+    let canonical = data_path::canonical(log_path).at_file(log_path)?;
+    needed.insert_name(file_name(&canonical));
+    Ok(())
+}
+
+/// Hidden paths in this table.
+fn hidden_paths(snapshot: &Snapshot) -> Result<HiddenPaths> {
     let fields = snapshot.partition_fields();
-    HiddenNames::new(
+    // Iceberg's readers may use metadata of earlier versions, after the table's properties changed.
+    let has_iceberg = iceberg::has_compat_feature(snapshot.protocol())
+        || iceberg::has_metadata(snapshot.metadata())
+        || has_iceberg_metadata(snapshot.stores().root())?;
+    Ok(HiddenPaths::new(
         fields
             .iter()
             .flat_map(|field| [field.name.as_str(), snapshot.physical_name(field)]),
-    )
+        has_iceberg,
+    ))
 }
 
 /// Deletions that were not completed.
