@@ -14,7 +14,7 @@ import deltafast
 from conformance import compare
 from deltafast import DeltaTable
 
-from .model import describe, row_texts
+from .model import describe, row_strings
 from .predicates import duckdb_name
 from .readers import as_type, memory_database, readers_of
 from .types import json_fields
@@ -82,10 +82,12 @@ def _check_rows(rows: pa.Table, expected: pa.Table, model: Model) -> None:
     if len(model.rows) >= _MANY_ROWS and model.key in names:
         left, right = (table.take(_order(table, model.key)) for table in (rows, expected))
         for name in names:
-            assert left[name].equals(right[name]) or _texts_of(left, name, model) == _texts_of(right, name, model), name
+            assert left[name].equals(right[name]) or _strings_of(left, name, model) == _strings_of(
+                right, name, model
+            ), name
     elif names and len(model.rows) < _MANY_ROWS:
-        found, texts = (collections.Counter(row_texts(table, columns)) for table in (rows, expected))
-        assert found == texts, _difference(found, texts)
+        found_rows, expected_rows = (collections.Counter(row_strings(table, columns)) for table in (rows, expected))
+        assert found_rows == expected_rows, _difference(found_rows, expected_rows)
 
 
 def _difference(found: collections.Counter[str], expected: collections.Counter[str]) -> str:
@@ -100,7 +102,7 @@ def _order(table: pa.Table, key: str) -> pa.Array:
     return pa.array(sorted(range(len(keys)), key=keys.__getitem__))
 
 
-def _texts_of(table: pa.Table, name: str, model: Model) -> list[str]:
+def _strings_of(table: pa.Table, name: str, model: Model) -> list[str]:
     column = table.column(table.column_names.index(name)).combine_chunks()
     return compare.strings(column, model.columns[name].delta)
 

@@ -157,7 +157,7 @@ def arrow_table(rows: list[Row], columns: dict[str, ColumnType]) -> pa.Table:
     return pa.Table.from_arrays(arrays, schema=schema)
 
 
-def row_texts(table: pa.Table, columns: dict[str, ColumnType]) -> list[str]:
+def row_strings(table: pa.Table, columns: dict[str, ColumnType]) -> list[str]:
     """Return each row of a table as text."""
     return compare.row_strings(table, json_fields(columns))
 

@@ -92,7 +92,7 @@ _DATES = (
     dt.date(2024, 2, 29),
     dt.date(9999, 12, 31),
 )
-_MOMENTS = (
+_TIMESTAMPS = (
     dt.datetime(1, 1, 1, tzinfo=UTC),
     dt.datetime(1, 1, 1, 0, 0, 0, 1, tzinfo=UTC),
     dt.datetime(1850, 1, 1, 1, 1, 1, 999999, tzinfo=UTC),
@@ -193,12 +193,12 @@ _FLAT = {
     "binary": ColumnType("binary", "binary", pa.binary(), _pool(*_BINARIES)),
     "boolean": ColumnType("boolean", "boolean", pa.bool_(), _pool(False, True)),
     "date": ColumnType("date", "date", pa.date32(), _pool(*_DATES)),
-    "timestamp": ColumnType("timestamp", "timestamp", pa.timestamp("us", "UTC"), _pool(*_MOMENTS)),
+    "timestamp": ColumnType("timestamp", "timestamp", pa.timestamp("us", "UTC"), _pool(*_TIMESTAMPS)),
     "timestamp_ntz": ColumnType(
         "timestamp_ntz",
         "timestamp_ntz",
         pa.timestamp("us"),
-        _pool(*(moment.replace(tzinfo=None) for moment in _MOMENTS)),
+        _pool(*(timestamp.replace(tzinfo=None) for timestamp in _TIMESTAMPS)),
     ),
     "variant": ColumnType(
         "variant",
