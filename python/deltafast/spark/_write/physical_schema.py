@@ -37,10 +37,10 @@ __all__ = [
 
 #: Prefix of the error message for a violated constraint, by which it is recognized in Spark's error.
 BROKEN = "deltafast: the rows break"
-#: Prefix of the error message for a partition value that folder names cannot represent.
-HIVE_NULL_REFUSED = "deltafast: the partition value"
-
 _HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
+
+#: Prefix of the error message, Spark's and the core's, for a partition value that folder names cannot represent.
+HIVE_NULL_REFUSED = f"the partition value `{_HIVE_NULL}`"
 
 _FIELD_ID = "delta.columnMapping.id"
 
@@ -348,6 +348,9 @@ def _as_text(column: Any, field: dict[str, Any], functions: Any) -> Any:
 
 def _not_hive_null(column: Any, name: str, functions: Any) -> Any:
     """Return a string, or raise if it is the one that stands for null in the folder names of Spark's writer."""
-    text = f"{HIVE_NULL_REFUSED} `{_HIVE_NULL}` of the column {name!r} cannot be written: this text stands for null in "
-    error = functions.raise_error(functions.lit(text + "the names of partition folders; write null or another text"))
+    message = (
+        f"{HIVE_NULL_REFUSED} of the column {name!r} cannot be written: this text stands for null in the names of "
+        "partition folders; write null or another text"
+    )
+    error = functions.raise_error(functions.lit(message))
     return functions.when(column == functions.lit(_HIVE_NULL), error.cast("string")).otherwise(column)
