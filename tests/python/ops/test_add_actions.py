@@ -8,12 +8,14 @@ import pathlib
 import random
 import subprocess
 import sys
+import uuid
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote
 
 import polars as pl
 import pyarrow as pa
 import pyarrow.dataset as pads
+import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 import pytest
 
@@ -21,6 +23,7 @@ import deltafast
 from deltafast import DeltaTable, Schema, create_table_with_add_actions, write_deltalake
 from deltafast._deltalake import table as dropin
 from deltafast.exceptions import DataFileNotFoundError, InvalidArgumentError
+from deltafast.filesystem import DeltaStorageHandler
 from deltafast.transaction import AddAction, RemoveAction
 
 if TYPE_CHECKING:
@@ -249,6 +252,26 @@ def test_many_files_are_looked_up_and_the_missing_one_is_named(tmp_path: pathlib
     del actions[523]
     create_table_with_add_actions(tmp_path, SCHEMA.remove(1), actions)
     assert DeltaTable(tmp_path).count() == 699
+
+
+@pytest.mark.parametrize("count", [3, 1100], ids=["one request each", "one listing"])
+def test_files_of_an_object_store_are_looked_up(count: int) -> None:
+    url = f"memory://{uuid.uuid4()}/t"
+    store = pafs.PyFileSystem(DeltaStorageHandler(url))
+    buffer = pa.BufferOutputStream()
+    pq.write_table(pa.table({"id": pa.array([1], pa.int64())}), buffer)
+    content = buffer.getvalue().to_pybytes()
+    actions: list[AddAction] = []
+    for n in range(count):
+        with store.open_output_stream(f"k=a b/{n}.parquet") as file:
+            file.write(content)
+        actions.append(AddAction(f"k=a%20b/{n}.parquet", len(content), {"k": "a b"}, 1, True, '{"numRecords":1}'))
+    for wrong in ("k=a%20b/missing.parquet", "k=a%20b", f"k=a%20b/{count}.parquet"):
+        action = AddAction(wrong, len(content), {"k": "a b"}, 1, True)
+        with pytest.raises(DataFileNotFoundError, match=r"no such file in the table"):
+            create_table_with_add_actions(url, SCHEMA, [*actions, action], partition_by="k")
+    create_table_with_add_actions(url, SCHEMA, actions, partition_by="k")
+    assert DeltaTable(url).to_pyarrow_table().num_rows == count
 
 
 @pytest.mark.parametrize("native", [True, False], ids=["encoded natively", "plain under the name deltalake"])
