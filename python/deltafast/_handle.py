@@ -218,7 +218,8 @@ class TableHandle:
     def __reduce__(self) -> tuple[Any, ...]:
         """Reopen at the same version elsewhere; the pickle holds the storage options."""
         uri, storage_options, options = self.origin
-        return type(self), (uri, storage_options, self.version(), None, self.config, options)
+        opening = (uri, storage_options, self.version(), None, self.config, options)
+        return type(self), opening, {"ansi": self.ansi, "dialect": self.dialect}
 
     @property
     def table_uri(self) -> str:

@@ -6,6 +6,8 @@ casts, checks, splits, encodes and commits.
 
 from __future__ import annotations
 
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from deltafast import _core
@@ -26,7 +28,7 @@ from deltafast.progress import Progress, counted
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Generator, Mapping, Sequence
 
     from deltafast._core_types import AsSelect, ReplaceKey, SaveMode, WriteOptions
     from deltafast._util.filters import Predicate
@@ -37,6 +39,9 @@ if TYPE_CHECKING:
 __all__ = ["BloomFilterProperties", "ColumnProperties", "Data", "WriterProperties", "write_deltalake"]
 
 _T = TypeVar("_T")
+
+#: The dialect of writes to a location, where no handle has one.
+_DIALECT: ContextVar[Dialect] = ContextVar("dialect", default=Dialect.DELTAFAST)
 
 
 @names_missing
@@ -147,6 +152,16 @@ def write_deltalake(
     }
     storage = with_provider(storage_options, credential_provider)
     run_write(table_or_uri, data, options, predicate, zone, storage, store, committer, progress, catalog)
+
+
+@contextmanager
+def writing_in(dialect: Dialect) -> Generator[None]:
+    """Read the predicates of writes to a location in a dialect."""
+    token = _DIALECT.set(dialect)
+    try:
+        yield
+    finally:
+        _DIALECT.reset(token)
 
 
 def append_rows(
@@ -269,7 +284,7 @@ def run_write(
             return {}
         ansi = table is None or table.ansi
         if dialect is None:
-            dialect = Dialect.DELTAFAST if table is None else table.dialect
+            dialect = _DIALECT.get() if table is None else table.dialect
         rows = None
         if predicate is not None:
             rows = bind_rows(predicate, write.schema, dialect=dialect, zone=zone, ansi=ansi)

@@ -30,6 +30,7 @@ from deltafast._ops.alter import TableAlterer as PlainAlterer
 from deltafast._ops.convert_parquet import convert_to_deltalake as plain_convert
 from deltafast._util.arguments import COMMIT_ARGUMENTS, HOOKS_FIRST, also_by_position
 from deltafast._util.arrow import as_stream
+from deltafast._util.dialect import Dialect
 from deltafast._util.locations import address, local_path, location
 from deltafast._util.options import names
 from deltafast.exceptions import (
@@ -43,6 +44,7 @@ from deltafast.schema import PrimitiveType, StructType
 from deltafast.table import DeltaTable as PlainTable
 from deltafast.table import DeltaTableConfig, pinned
 from deltafast.writer import write_deltalake as plain_write
+from deltafast.writer import writing_in
 
 if TYPE_CHECKING:
     import os
@@ -136,6 +138,7 @@ class DeltaTable(PlainTable, metaclass=_Both):
                     f"The '{name}' parameter is deprecated and ignored: files are read when needed", DeprecationWarning
                 )
         super().__init__(table_uri, version, without_lock_table(table_uri, storage_options), **options)
+        self._handle.dialect = Dialect.DELTALAKE
 
     if not TYPE_CHECKING:
 
@@ -582,7 +585,8 @@ def write_deltalake(table_or_uri: Any, data: Data, **options: Any) -> None:
     with in_their_words():
         while True:
             try:
-                return plain_write(table_or_uri, _with_numbers(_in_microseconds(data), kinds), **options)
+                with writing_in(Dialect.DELTALAKE):
+                    return plain_write(table_or_uri, _with_numbers(_in_microseconds(data), kinds), **options)
             except SchemaMismatchError as error:
                 # Nothing was read yet: types are compared first.
                 found = _STRING_FOR_NUMBER.search(str(error))

@@ -20,6 +20,7 @@ from deltafast._expr.errors import UnsupportedExpressionError
 from deltafast._expr.parser import parse
 from deltafast._expr.simplify import simplify
 from deltafast._expr.tree import Bound, columns_of
+from deltafast._util.dialect import Dialect
 from deltafast.exceptions import InvalidArgumentError
 
 if TYPE_CHECKING:
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from deltafast._core_types import BoundTree
     from deltafast._expr.binding import SessionFunctions
     from deltafast._expr.syntax import Syntax
-    from deltafast._util.dialect import Dialect
 
 __all__ = [
     "UnsupportedExpressionError",
@@ -70,7 +70,9 @@ def bind_predicate(
     struct = read_schema(schema)
     literals.time_zone(zone)
     text = predicate if isinstance(predicate, str) else ""
-    binder = Binder(struct, text, zone=zone, ansi=ansi, now=now, functions=functions)
+    # Only SQL has two readings.
+    spoken = dialect if isinstance(predicate, str) else Dialect.DELTAFAST
+    binder = Binder(struct, text, zone=zone, ansi=ansi, now=now, functions=functions, dialect=spoken)
     try:
         node = binder.predicate(_syntax(predicate, binder, dialect))
         return Bound(simplify(node, zone), ansi, zone).to_tree()

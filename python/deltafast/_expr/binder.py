@@ -15,6 +15,7 @@ import time
 from typing import TYPE_CHECKING, Final, NoReturn
 
 from deltafast._expr import coercion, literals, types
+from deltafast._expr.ambiguities import Ambiguities
 from deltafast._expr.errors import DOUBLE_QUOTES, UnsupportedExpressionError, invalid, unsupported
 from deltafast._expr.functions import CAST_FUNCTIONS, FUNCTIONS, Function
 from deltafast._expr.parser import MAX_DEPTH
@@ -64,6 +65,7 @@ from deltafast._expr.types import (
     is_string,
     sql_name,
 )
+from deltafast._util.dialect import Dialect
 from deltafast.exceptions import InvalidArgumentError
 
 if TYPE_CHECKING:
@@ -94,6 +96,7 @@ class Binder:
         ansi: bool = True,
         now: int | None = None,
         functions: SessionFunctions | None = None,
+        dialect: Dialect = Dialect.SPARK,
     ) -> None:
         self.schema = schema
         self.text = text
@@ -103,6 +106,7 @@ class Binder:
         self.functions = functions
         self._now = now
         self._depth = 0
+        self._ambiguities = Ambiguities(self.refuse) if dialect is Dialect.DELTALAKE else None
         self._chars: dict[tuple[str, ...], int] = {}
 
     # --- entry
@@ -120,6 +124,8 @@ class Binder:
 
     def predicate(self, node: Syntax) -> Node:
         """Return a boolean typed node, as required for a filter."""
+        if self._ambiguities is not None:
+            self._ambiguities.allow_selection(node)
         bound = self.bind(node)
         if bound.type == VOID:
             return Lit(None, BOOLEAN)
@@ -183,6 +189,11 @@ class Binder:
         names = " and ".join(sql_name(k) for k in kinds)
         self.wrong(f"{what} does not take {names}", pos, "cast one side to the type that is meant")
 
+    def check_assignment(self, node: Node, column: DataType) -> None:
+        """Refuse a new value of a column that means two things."""
+        if self._ambiguities is not None:
+            self._ambiguities.check_assignment(node, column)
+
     # --- names
 
     def column(self, parts: Sequence[str], pos: int | None = None) -> Node:
@@ -239,6 +250,8 @@ class Binder:
 
     def _item(self, node: Node, index: Node, pos: int | None) -> Node:
         kind = node.type
+        if self._ambiguities is not None:
+            self._ambiguities.check_item(node, pos)
         if isinstance(kind, Array):
             if not is_integral(index.type) and index.type != VOID:
                 self.mismatch("an array index", [index.type], pos)
@@ -260,6 +273,8 @@ class Binder:
         self._refuse_collations([node], pos)
         if isinstance(node, Lit) and node.value is None:
             return Lit(None, to)
+        if self._ambiguities is not None:
+            self._ambiguities.check_cast(node, to, pos)
         if not coercion.can_cast(source, to, self.mode):
             self.mismatch(f"a cast to {sql_name(to)}", [source], pos)
         return Cast(node, to, self.mode)
@@ -274,6 +289,8 @@ class Binder:
         mode = "try" if safe else self.mode
         if node.type == to:
             return node
+        if self._ambiguities is not None:
+            self._ambiguities.check_cast(node, to, pos)
         if not coercion.can_cast(node.type, to, mode):
             what = f"{sql_name(node.type)} cannot be cast to {sql_name(to)}"
             self.wrong(what, pos, "cast through another type, or switch ANSI mode off if Spark wrote it so")
@@ -354,6 +371,8 @@ class Binder:
         """Return a comparison in the common type of both sides."""
         if op == "!=":
             return call("not", self.compare("=", left, right, pos))
+        if self._ambiguities is not None:
+            self._ambiguities.check_comparison(left, right, pos)
         kind = self._comparison_type(left, right)
         if kind is None:
             self._refuse_collations([left, right], pos)
@@ -398,6 +417,9 @@ class Binder:
 
     def membership(self, value: Node, items: Sequence[Node], pos: int | None) -> Node:
         """`IN`: an internal call that `simplify` turns into an `In` node or a chain of comparisons."""
+        if self._ambiguities is not None:
+            for item in items:
+                self._ambiguities.check_comparison(value, item, pos)
         kind = coercion.common([value.type, *(i.type for i in items)], ansi=self.ansi)
         if kind is None:
             self._refuse_collations([value, *items], pos)
@@ -485,6 +507,8 @@ class Binder:
         """`+ - * / % div pmod` after Spark's promotions."""
         if op in ("+", "-") and (is_datetime(left.type) or is_datetime(right.type)):
             return self._date_arithmetic(op, left, right, pos)
+        if self._ambiguities is not None:
+            self._ambiguities.check_arithmetic(op, left, right, pos)
         left, right = self._numbers(op, left, right, pos)
         a, b = left.type, right.type
         if isinstance(a, Decimal) and isinstance(b, Decimal):
@@ -609,6 +633,8 @@ class Binder:
         return self.emit(_BITS[op], [self.cast(left, kind), self.cast(right, kind)], kind)
 
     def _shift(self, f: str, left: Node, right: Node, pos: int | None) -> Node:
+        if self._ambiguities is not None:
+            self._ambiguities.check_shift(left, pos)
         kind = LONG if left.type == LONG else INTEGER
         if left.type != LONG:
             left = self.coerce(left, "int", f, pos)
@@ -640,6 +666,8 @@ class Binder:
             hint = f"did you mean {near[0]}()?" if near else "docs/sql.md lists those that are"
             self.refuse(f"the function {name}() is not supported", node.pos, hint)
         args = [self.bind(a) for a in node.args]
+        if self._ambiguities is not None:
+            self._ambiguities.check_call(node, args)
         try:
             return self._call(spec, node, args)
         except UnsupportedExpressionError:

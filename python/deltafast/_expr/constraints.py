@@ -131,6 +131,7 @@ def bind_updates(
     ansi: bool = True,
     mode: str = "ansi",
     functions: SessionFunctions | None = None,
+    are_literals: bool = False,
 ) -> list[ValuePlan]:
     """Bind the new values of columns and fields.
 
@@ -142,6 +143,7 @@ def bind_updates(
         ansi: Spark's ANSI mode, in which the expressions are evaluated.
         mode: Mode of casts to the types of columns, whatever `ansi` is: `ansi` (an error) or `try` (null).
         functions: Functions of a Spark session that expressions may use besides the core's.
+        are_literals: Whether the values are literals of Spark SQL, whatever the dialect is.
 
     Raises:
         InvalidArgumentError: A column does not exist, is assigned twice, or its value does not fit.
@@ -159,7 +161,15 @@ def bind_updates(
             tree = _named(
                 f"the new value of `{name}`",
                 lambda sql=sql, c=column: _value(
-                    sql, schema, c, zone, dialect=dialect, ansi=ansi, mode=mode, functions=functions
+                    sql,
+                    schema,
+                    c,
+                    zone,
+                    dialect=dialect,
+                    ansi=ansi,
+                    mode=mode,
+                    functions=functions,
+                    is_literal=are_literals,
                 ),
             )
         except InvalidArgumentError as error:
@@ -303,11 +313,13 @@ def _value(
     ansi: bool,
     mode: str = "ansi",
     functions: SessionFunctions | None = None,
+    is_literal: bool = False,
 ) -> BoundTree:
     """Return a value of exactly the column's type."""
-    binder = Binder(schema, sql, zone=zone, ansi=ansi, functions=functions)
+    binder = Binder(schema, sql, zone=zone, ansi=ansi, functions=functions, dialect=dialect)
     try:
-        return bound_value(binder, parse(sql, dialect=dialect, zone=zone), sql, column, mode).to_tree()
+        node = parse(sql, dialect=Dialect.SPARK if is_literal else dialect, zone=zone)
+        return bound_value(binder, node, sql, column, mode).to_tree()
     except RecursionError:
         msg = "the expression nests too deep"
         raise InvalidArgumentError(msg) from None
@@ -329,6 +341,7 @@ def bound_value(binder: Binder, node: syntax.Syntax, sql: str, column: types.Dat
     """
     zone = binder.zone
     found = simplify(binder.bind(node), zone)
+    binder.check_assignment(found, column)
     if found.type not in (column, types.VOID):
         if not coercion.can_cast(found.type, column, "ansi"):
             msg = f"{sql!r} is of type {types.sql_name(found.type)}, the column of type {types.sql_name(column)}"

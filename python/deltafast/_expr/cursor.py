@@ -41,14 +41,14 @@ class TokenCursor:
     def __init__(self, text: str, start: int = 0, *, lenient: bool = False, dialect: Dialect = Dialect.SPARK) -> None:
         self.text = text
         self._lenient = lenient
-        self._dialect = dialect
+        self.dialect = dialect
         self.restart(start)
 
     # --- position --------------------------------------------------------------------------------
 
     def restart(self, start: int) -> None:
         """Tokenize the string again from a position in it, and continue there."""
-        self._tokens = tokenize(self.text, start, lenient=self._lenient, dialect=self._dialect)
+        self._tokens = tokenize(self.text, start, lenient=self._lenient, dialect=self.dialect)
         self.move(0)
 
     @property

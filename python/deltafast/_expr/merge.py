@@ -157,7 +157,9 @@ class Sides:
     def value(self, path: tuple[str, ...], sql: str, column: DataType, sides: Sequence[str]) -> ValuePlan:
         """Return a new value of exactly the column's type, or of a struct whose fields the core matches by name."""
         try:
-            node = simplify(self._binder(sql, sides).bind(self._parsed(sql)), self.zone)
+            binder = self._binder(sql, sides)
+            node = simplify(binder.bind(self._parsed(sql)), self.zone)
+            binder.check_assignment(node, column)
         except RecursionError:
             message = "the expression nests too deep"
             raise InvalidArgumentError(message) from None
@@ -279,7 +281,9 @@ class _Binder(Binder):
 
     def __init__(self, sides: Sides, allowed: tuple[str, ...], text: str) -> None:
         schema = Struct(tuple(Field(side, sides.schemas[side]) for side in BOTH))
-        super().__init__(schema, text, zone=sides.zone, ansi=sides.ansi, functions=sides.functions)
+        super().__init__(
+            schema, text, zone=sides.zone, ansi=sides.ansi, functions=sides.functions, dialect=sides.dialect
+        )
         self._sides = sides
         self._allowed = allowed
 

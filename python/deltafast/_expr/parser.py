@@ -15,9 +15,11 @@ import re
 from typing import TYPE_CHECKING, Final, NoReturn
 
 from deltafast._expr import literals, types
+from deltafast._expr.ambiguities import check_strings, two_readings
 from deltafast._expr.cursor import TokenCursor
 from deltafast._expr.errors import invalid
 from deltafast._expr.interval_parser import read_interval
+from deltafast._expr.lexer import tokenize
 from deltafast._expr.syntax import (
     Between,
     Binary,
@@ -38,10 +40,10 @@ from deltafast._expr.syntax import (
 )
 from deltafast._expr.tree import Lit
 from deltafast._expr.type_parser import SIMPLE_TYPES, read_type
+from deltafast._util.dialect import Dialect
 
 if TYPE_CHECKING:
     from deltafast._expr.lexer import Token
-    from deltafast._util.dialect import Dialect
 
 __all__ = ["ADDITION", "MAX_DEPTH", "ExpressionParser", "parse"]
 
@@ -101,6 +103,7 @@ _STOP: Final = frozenset(
 #: Kinds of tokens that are names.
 _NAMES: Final = frozenset(["name", "quoted", "exact"])
 _UNIT_FUNCTIONS: Final = frozenset(["TIMESTAMPADD", "TIMESTAMPDIFF", "DATEADD", "DATEDIFF", "DATE_ADD", "DATE_DIFF"])
+_TRIMS: Final = frozenset(["TRIM", "LTRIM", "RTRIM"])
 _BARE_FUNCTIONS: Final = frozenset({"CURRENT_DATE", "CURRENT_TIMESTAMP"})
 
 
@@ -120,6 +123,8 @@ def parse(text: str, *, dialect: Dialect, zone: str = "UTC") -> Syntax:
         parser = ExpressionParser(TokenCursor(text, dialect=dialect), zone)
         node = parser.expression()
         parser.expect_end()
+        if dialect is Dialect.DELTALAKE:
+            check_strings(tokenize(text, dialect=dialect), text)
     except RecursionError:
         raise _too_deep(text, None) from None
     return node
@@ -475,6 +480,9 @@ class ExpressionParser:
                 self._refuse("aliases inside a call", self._cursor.token.pos)
             while self._cursor.accept_op(","):
                 args.append(self.expression())
+        if self._cursor.dialect is Dialect.DELTALAKE and word in _TRIMS and len(args) > 1:
+            what = two_readings(f"{word.lower()}(a, b)", "a without the characters b", "b without the characters a")
+            raise self._cursor.unsupported(what, pos, "write TRIM(BOTH 'x' FROM s), LEADING or TRAILING")
         if word in _UNIT_FUNCTIONS and len(args) == len(("unit", "amount", "time")):
             self._refuse(f"{word} with a unit", pos)
         return self._close(token.text.lower(), *args, pos=pos)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from deltafast import _core
 from deltafast._util.arguments import COMMIT_ARGUMENTS, HOOKS_FIRST, also_by_position
+from deltafast._util.dialect import Dialect
 from deltafast._util.options import commit_options, names, property_strings, sql_strings
 from deltafast.progress import Progress, counted
 from deltafast.schema import Field, PrimitiveType, Schema
@@ -414,12 +415,15 @@ class TableAlterer:
             >>> table.metadata().configuration
             {'delta.constraints.positive': 'id > 0'}
         """
-        from deltafast._expr import read_schema
+        from deltafast._expr import bind_predicate, read_schema
         from deltafast._expr.constraints import bind_constraints, expressions
         from deltafast._expr.stored import sql_to_store
 
         table, schema = self.table, self.table.schema().to_json()
         columns, given = read_schema(schema), sql_strings("constraints", constraints)
+        if table.dialect is Dialect.DELTALAKE:
+            for sql in given.values():
+                bind_predicate(sql, columns, dialect=table.dialect, zone=table.time_zone, ansi=table.ansi)
         checks: list[NamedExpression] = [
             {"name": name, "sql": sql_to_store(sql, columns, table.dialect, table.time_zone)}
             for name, sql in given.items()

@@ -64,6 +64,7 @@ def update(
         if isinstance(new_values, str):
             message += f" For a condition, write predicate={new_values!r:.100}"
         raise InvalidArgumentError(message)
+    are_literals = updates is None
     if updates is None:
         updates = {name: literal(value) for name, value in cast("Mapping[str, Any]", new_values).items()}
     if not updates:
@@ -72,7 +73,13 @@ def update(
     schema, dialect, zone, ansi = table.schema().to_json(), table.dialect, table.time_zone, table.ansi
     rows = None if predicate is None else bind_rows(predicate, schema, dialect=dialect, zone=zone, ansi=ansi)
     assignments = bind_updates(
-        sql_strings("updates", updates), schema, dialect=dialect, zone=zone, ansi=ansi, mode=mode
+        sql_strings("updates", updates),
+        schema,
+        dialect=dialect,
+        zone=zone,
+        ansi=ansi,
+        mode=mode,
+        are_literals=are_literals,
     )
     constraints = bind_constraints(_core.table_constraints(table.snapshot), schema, zone=zone, ansi=ansi)
     options = _options(table, writer_properties, commit, hooks, max_conflict_retries)

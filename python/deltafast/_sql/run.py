@@ -81,7 +81,10 @@ def sql(
             known = EmbeddedTables(
                 tables, storage_options, commit_properties, time_zone, external_access=external_access
             )
-            return QueryResult(run_statement(statement, known))
+            try:
+                return QueryResult(run_statement(statement, known))
+            finally:
+                known.finish()
     except RecursionError:
         message = "the statement nests too deep; split it, or write long lists with IN"
         raise InvalidArgumentError(message) from None

@@ -47,6 +47,8 @@ class Tables:
     post_commithook_properties: PostCommitHookProperties | None = None
     #: Tables that were opened by location or name.
     _opened: dict[tuple[str, bool], DeltaTable] = field(default_factory=dict[tuple[str, bool], DeltaTable])
+    #: Handles of the caller with another dialect, and those that take their place.
+    _twins: list[tuple[DeltaTable, DeltaTable]] = field(default_factory=list[tuple[DeltaTable, DeltaTable]])
 
     def find(self, name: str) -> object | None:
         """Return the caller's argument for a name, ignoring case."""
@@ -65,11 +67,28 @@ class Tables:
             return self._travelled(ref, ref.at)
         given = None if ref.by_path else self.find(ref.name)
         if isinstance(given, DeltaTable):
-            return given
+            return self._spoken(given)
         key = (ref.name, ref.by_path)
         if key not in self._opened:
             self._opened[key] = self._open(self.place(ref))
         return self._opened[key]
+
+    def _spoken(self, table: DeltaTable) -> DeltaTable:
+        """Return a handle whose methods read the statement's expressions, which are Spark's."""
+        if handle_of(table).dialect is not Dialect.DELTALAKE:
+            return table
+        for original, twin in self._twins:
+            if original is table:
+                return twin
+        twin = pinned(table)
+        handle_of(twin).dialect = Dialect.DELTAFAST
+        self._twins.append((table, twin))
+        return twin
+
+    def finish(self) -> None:
+        """Move the caller's handles to the versions that the statement committed."""
+        for original, twin in self._twins:
+            handle_of(original).move(handle_of(twin).snapshot)
 
     def place(self, ref: TableName, location: str | None = None) -> str:
         """Return the location of an existing or new table.

@@ -16,7 +16,7 @@ class Dialect(Enum):
 
     #: The API of deltafast: double quotes enclose a name, which is found in its exact case only.
     DELTAFAST = "deltafast"
-    #: The API under the name `deltalake`: the same.
+    #: The API under the name `deltalake`: the same, and what means something else in DataFusion's SQL is refused.
     DELTALAKE = "deltalake"
     #: `deltafast.sql`: double quotes enclose a string, which is refused where the caller may have meant a column.
     STATEMENT = "statement"
