@@ -170,7 +170,6 @@ SAME = [
     ("rows", "id = '2'"),
     ("rows", "d = '2024-01-07'"),
     ("rows", "ts > '2024-01-01'"),
-    ("rows", "array_contains(l, 2)"),
     ("rows", "isnan(f) OR id = 5"),
     ("rows", "id % 2 = -1"),
     ("rows", "s IS NULL OR NOT b"),
