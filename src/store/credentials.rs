@@ -9,7 +9,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
-use super::options::{StorageOptions, option};
+use super::options::{StorageOptions, check_credential, option};
 use crate::error::{Error, Result};
 use crate::exec::now_ms;
 use crate::process::{ProcessMutex, RaceOnce};
@@ -49,6 +49,10 @@ impl fmt::Debug for TemporaryCredentials {
 
 /// Credentials are renewed this long before they expire, or a fifth of their life before.
 const MARGIN_MS: i64 = 300_000;
+
+/// Credentials are used at least so long: with an expiry in the past, as clocks that differ make
+/// it, the source would be asked before each request.
+const LEAST_LIFE_MS: i64 = 1_000;
 
 /// The credentials of a source, for all stores that use it.
 #[derive(Debug)]
@@ -96,14 +100,20 @@ impl CredentialCache {
         if let Some(credentials) = self.fresh() {
             return Ok(credentials);
         }
-        match self.source.credentials() {
+        match self
+            .source
+            .credentials()
+            .and_then(TemporaryCredentials::checked)
+        {
             Ok(given) => {
                 let expires_at_ms = given.expires_at_ms.unwrap_or(i64::MAX);
                 let margin = (expires_at_ms.saturating_sub(now_ms()) / 5).clamp(0, MARGIN_MS);
                 let credentials = Arc::new(given);
                 *self.held.lock() = Some(HeldCredentials {
                     credentials: Arc::clone(&credentials),
-                    renew_at_ms: expires_at_ms.saturating_sub(margin),
+                    renew_at_ms: expires_at_ms
+                        .saturating_sub(margin)
+                        .max(now_ms().saturating_add(LEAST_LIFE_MS)),
                     expires_at_ms,
                 });
                 Ok(credentials)
@@ -180,6 +190,19 @@ pub(super) fn source_of(options: &StorageOptions) -> Result<Option<Arc<Credentia
 }
 
 impl TemporaryCredentials {
+    /// The values as storage options have theirs: without white space around them. The client
+    /// libraries panic at a control character within one.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] names a value that no request can carry.
+    fn checked(mut self) -> Result<Self> {
+        for (name, value) in &mut self.values {
+            let what = format!("`{name}` of the credential provider");
+            *value = check_credential(&what, value)?;
+        }
+        Ok(self)
+    }
+
     /// A value.
     ///
     /// # Errors
@@ -253,6 +276,15 @@ mod tests {
     }
 
     #[test]
+    fn credentials_that_have_expired_already_are_used_for_a_second() {
+        let cache = cache(vec![Some(-5_000), Some(-60_000)]);
+        assert_eq!(token(&cache), "-60000");
+        assert_eq!(token(&cache), "-60000");
+        sleep(Duration::from_millis(1_010));
+        assert_eq!(token(&cache), "-5000");
+    }
+
+    #[test]
     fn valid_credentials_are_used_while_the_source_fails() {
         let cache = cache(vec![None, None, Some(5_000)]);
         assert_eq!(token(&cache), "5000");
@@ -271,6 +303,42 @@ mod tests {
         drop(registered);
         assert!(source_of(&options).is_err());
         assert!(source_of(&StorageOptions::new()).unwrap().is_none());
+    }
+
+    /// Answers one value.
+    #[derive(Debug)]
+    struct OneValue(&'static str);
+
+    impl CredentialSource for OneValue {
+        fn credentials(&self) -> Result<TemporaryCredentials> {
+            Ok(TemporaryCredentials {
+                values: HashMap::from([("token".to_owned(), self.0.to_owned())]),
+                expires_at_ms: None,
+            })
+        }
+    }
+
+    #[test]
+    fn values_are_checked_as_those_of_options_are() {
+        let renewed = |value| CredentialCache::new(Box::new(OneValue(value))).renew();
+        for value in ["word", " word", "word\n", "\r\nword\t"] {
+            assert_eq!(renewed(value).unwrap().values["token"], "word");
+        }
+        for value in [
+            "wo\nrd",
+            "wo\rrd",
+            "wo\0rd",
+            "wo\u{7f}rd",
+            "wo\u{85}rd",
+            "w\u{f6}rd",
+        ] {
+            let error = renewed(value).unwrap_err().to_string();
+            assert!(
+                error.starts_with("`token` of the credential provider has"),
+                "{error}"
+            );
+            assert!(!error.contains("wo"), "{error}");
+        }
     }
 
     #[test]

@@ -417,6 +417,11 @@ impl ValueKind {
     }
 }
 
+/// A value of temporary credentials, which no option holds; `what` names it in the message.
+pub(super) fn check_credential(what: &str, value: &str) -> Result<String> {
+    ValueKind::Text.check(what, value)
+}
+
 pub(super) fn parse_flag(text: &str) -> Option<bool> {
     match text.trim().to_ascii_lowercase().as_str() {
         "1" | "true" | "on" | "yes" | "y" => Some(true),

@@ -543,3 +543,73 @@ def test_a_missing_library_is_named(provider, library, monkeypatch):
     options = {"azure_storage_account_name": "account"}
     with pytest.raises(StorageError, match=f"needs {library}"):
         DeltaTable(url, storage_options=options, credential_provider=provider)
+
+
+#: Characters that no header can have, within a value.
+_ODD = ["\n", "\r", "\r\nX: y", "\0", "\x1b", "\x7f", "\x85", "\u2028", "\xf6", "\U0001f600"]
+#: The values of each service, of which one is the secret.
+_VALUES = {
+    "s3": [
+        {"access_key_id": "SECRET", "secret_access_key": "b"},
+        {"access_key_id": "a", "secret_access_key": "SECRET"},
+        {"access_key_id": "a", "secret_access_key": "b", "token": "SECRET"},
+    ],
+    "az": [{"token": "SECRET"}, {"sas_token": "sv=1&sig=SECRET"}, {"access_key": "SECRET"}],
+    "gs": [{"token": "SECRET"}],
+}
+_PLACES = {
+    "s3": ("s3://bucket/t", {"aws_endpoint_url": "{url}", "aws_region": "r", "allow_http": "true"}),
+    "az": ("az://container/t", {"azure_storage_account_name": "a", "azure_storage_endpoint": "{url}/a"}),
+    "gs": ("gs://bucket/t", {"google_base_url": "{url}"}),
+}
+
+
+class Listening(servers.Server):
+    """A store that has nothing."""
+
+    def answer(self, method, target, headers, body):
+        self.requests.append(f"{method} {target}")
+        self.headers.append(headers)
+        return servers.Answer(404, {}, b"")
+
+    def __init__(self):
+        super().__init__()
+        self.headers = []
+
+
+@pytest.fixture(scope="module")
+def listening():
+    with Listening().running() as server:
+        yield server
+
+
+@pytest.mark.parametrize("odd", _ODD, ids=ascii)
+@pytest.mark.parametrize(
+    ("service", "values"), [(service, values) for service, found in _VALUES.items() for values in found], ids=str
+)
+def test_values_of_a_provider_are_checked_as_those_of_options_are(listening, service, values, odd):
+    place, given = _PLACES[service]
+    given = {name: value.format(url=listening.url) for name, value in given.items()} | {"allow_http": "true"}
+    given |= {"max_retries": "0"}
+    found = {name: value.replace("SECRET", f"SEC{odd}RET") for name, value in values.items()}
+    listening.forget()
+    with pytest.raises(StorageError) as caught:
+        DeltaTable(place, storage_options=given, credential_provider=lambda: found)
+    name = next(name for name, value in values.items() if "SECRET" in value)
+    assert f"`{name}` of the credential provider has a" in str(caught.value)
+    assert "RET" not in "".join(traceback.format_exception(caught.value))
+    assert listening.requests == []
+
+
+@pytest.mark.parametrize("space", ["\n", "\r\n", " ", "\t"], ids=ascii)
+def test_white_space_around_values_of_a_provider_is_left_out(listening, space):
+    place, given = _PLACES["gs"]
+    given = {name: value.format(url=listening.url) for name, value in given.items()}
+    given |= {"allow_http": "true", "max_retries": "0"}
+    listening.headers.clear()
+    with pytest.raises(DeltaError):
+        DeltaTable(place, storage_options=given, credential_provider=lambda: {"token": f"word{space}"})
+    sent = {
+        value for headers in listening.headers for name, value in headers.items() if name.lower() == "authorization"
+    }
+    assert sent == {"Bearer word"}
