@@ -38,7 +38,7 @@ use crate::error::{Error, Result, ResultExt, invariant};
 use crate::exec::{self, CancellationToken, now_ms};
 use crate::log::{
     CheckpointInstance, ChecksumFileContents, CommitFile, DeltaLog, LogListing, LogSegment,
-    MaintenanceOperation,
+    LogTail, MaintenanceOperation,
 };
 use crate::parse::checkpoint::FileActionKind;
 use crate::parse::commit::{self, ActionSelection, NonFileAction};
@@ -625,14 +625,13 @@ impl Snapshot {
             .0
             .log
             .catalog()
-            .map(|catalog| catalog.tail())
+            .map(|catalog| LogTail::from_catalog(catalog.as_ref()))
             .transpose()?;
         while version.is_none_or(|v| next <= v) {
             if next > segment.version + STEPS {
                 return Ok(None);
             }
             if let Some(tail) = &tail {
-                tail.check()?;
                 if tail.latest.is_none_or(|latest| next > latest) {
                     // A listing shows which versions exist.
                     if version.is_some() {

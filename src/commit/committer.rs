@@ -206,9 +206,7 @@ impl CatalogCommitter {
     }
 
     fn tail(&self) -> Result<LogTail> {
-        let tail = self.catalog.tail()?;
-        tail.check()?;
-        Ok(tail)
+        LogTail::from_catalog(self.catalog.as_ref())
     }
 
     fn read_published(&self, version: i64) -> Result<Option<LoadedCommit>> {

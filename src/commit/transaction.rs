@@ -311,6 +311,13 @@ impl OptimisticTransaction {
             env,
             &options.cancel,
         )?;
+        let metadata = intent
+            .metadata
+            .as_ref()
+            .or_else(|| base.as_ref().map(Snapshot::metadata));
+        if let (Some(catalog), Some(metadata)) = (log.catalog(), metadata) {
+            catalog.check_metadata(metadata)?;
+        }
         let stats = CommitFileStats::of(&intent.actions);
         let prepare_time = started.elapsed();
 

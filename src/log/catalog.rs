@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::error::{Error, Result};
-use crate::protocol::log_path::{LOG_DIR, STAGED_DIR};
+use crate::error::{Error, Result, shown};
+use crate::protocol::action::Metadata;
+use crate::protocol::log_path::{self, LOG_DIR, STAGED_DIR};
 use crate::store::{PutOutcome, StoreObject, TableStores};
 
 /// A commit that a catalog has ratified, or is requested to ratify.
@@ -34,6 +35,32 @@ impl TailCommit {
             Some(_) => self.path.clone(),
         };
         stores.file(&path, self.size)
+    }
+
+    /// Refuses a location that is not the name of a commit file of its version.
+    ///
+    /// Publishing copies the file to the log, where every reader of the table sees it: with a path
+    /// of its choice, the server of a catalog could have any file of the caller published.
+    fn check_name(&self) -> Result<()> {
+        let name = [STAGED_DIR, LOG_DIR]
+            .into_iter()
+            .find_map(|folder| self.path.strip_prefix(folder)?.strip_prefix('/'))
+            .unwrap_or(&self.path);
+        let is_commit = !name.contains(['/', '\\'])
+            && (log_path::staged_version(name) == Some(self.version)
+                || format!("{LOG_DIR}/{name}") == log_path::commit(self.version));
+        if is_commit {
+            return Ok(());
+        }
+        Err(Error::storage(
+            format!(
+                "the catalog names `{}` as the commit of version {}; it must be the name of a file in `{STAGED_DIR}`, such as `{}`",
+                shown(&self.path),
+                self.version,
+                log_path::staged(self.version, "UUID")
+            ),
+            false,
+        ))
     }
 }
 
@@ -90,6 +117,18 @@ impl LogTail {
         }
     }
 
+    /// The tail that a catalog gives, whose commits are files of the log.
+    ///
+    /// # Errors
+    /// Errors of the catalog; [`Error::Invalid`] for a tail with gaps, [`Error::Storage`] for a
+    /// commit elsewhere.
+    pub fn from_catalog(catalog: &dyn CatalogClient) -> Result<Self> {
+        let tail = catalog.tail()?;
+        tail.check()?;
+        tail.commits.iter().try_for_each(TailCommit::check_name)?;
+        Ok(tail)
+    }
+
     /// The commit of a version, if it is in the tail.
     #[must_use]
     pub fn get(&self, version: i64) -> Option<&TailCommit> {
@@ -122,7 +161,8 @@ impl MaintenanceOperation {
 
 /// The client of a catalog that manages a table's commits.
 pub trait CatalogClient: Debug + Send + Sync {
-    /// The newest commits. All others up to `latest` are published.
+    /// The newest commits. All others up to `latest` are published. Callers use
+    /// [`LogTail::from_catalog`], which checks what the catalog says.
     ///
     /// # Errors
     /// Errors of the catalog.
@@ -148,6 +188,15 @@ pub trait CatalogClient: Debug + Send + Sync {
     fn permits(&self, _work: MaintenanceOperation) -> Result<bool> {
         Ok(false)
     }
+
+    /// Refuses commits to a table with this metadata that the client cannot send to the catalog;
+    /// called before an operation writes its first file, and before each commit.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] names the property; errors of the catalog.
+    fn check_metadata(&self, _metadata: &Metadata) -> Result<()> {
+        Ok(())
+    }
 }
 
 /// The source of a table's newest versions in addition to its log.
@@ -167,11 +216,7 @@ impl RatifiedCommitSource {
         match self {
             Self::Log => Ok(None),
             Self::Caller(tail) => Ok(Some(tail.clone())),
-            Self::Catalog(catalog) => {
-                let tail = catalog.tail()?;
-                tail.check()?;
-                Ok(Some(tail))
-            }
+            Self::Catalog(catalog) => LogTail::from_catalog(catalog.as_ref()).map(Some),
         }
     }
 }

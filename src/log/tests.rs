@@ -1,6 +1,7 @@
 use std::sync::Arc;
 
 use super::*;
+use crate::error::{Error, Result};
 use crate::store::{ExternalPaths, StorageOptions, TableStores, open};
 
 /// A log of empty files with these names.
@@ -180,4 +181,68 @@ fn what_is_not_there_is_named() {
             .contains("no version 7; it has versions 0 to 1"),
         "{error}"
     );
+}
+
+/// A catalog with one commit, of version 7.
+#[derive(Debug)]
+struct OneCommit(String);
+
+impl CatalogClient for OneCommit {
+    fn tail(&self) -> Result<LogTail> {
+        Ok(LogTail {
+            latest: Some(7),
+            commits: vec![TailCommit {
+                version: 7,
+                path: self.0.clone(),
+                size: None,
+            }],
+        })
+    }
+
+    fn ratify(&self, _: &TailCommit, _: &bytes::Bytes) -> Result<crate::store::PutOutcome> {
+        Err(Error::unsupported("ratify"))
+    }
+
+    fn published(&self, _: i64) -> Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_catalog_names_commit_files_of_the_version_in_the_log() {
+    let named = |path: &str| LogTail::from_catalog(&OneCommit(path.to_owned()));
+    for path in [
+        "00000000000000000007.a-b.json",
+        "00000000000000000007.json",
+        "_delta_log/_staged_commits/00000000000000000007.a-b.json",
+        "_delta_log/00000000000000000007.json",
+    ] {
+        named(path).unwrap();
+    }
+    for path in [
+        "",
+        "/etc/passwd",
+        "/home/user/.databrickscfg",
+        "../00000000000000000007.a-b.json",
+        "_delta_log/_staged_commits/../../00000000000000000007.a-b.json",
+        "_delta_log/_staged_commits//00000000000000000007.a-b.json",
+        "a/00000000000000000007.a-b.json",
+        "/00000000000000000007.a-b.json",
+        "\\00000000000000000007.a-b.json",
+        "file:///00000000000000000007.a-b.json",
+        "s3://bucket/_delta_log/_staged_commits/00000000000000000007.a-b.json",
+        "00000000000000000008.a-b.json",
+        "00000000000000000008.json",
+        "7.a-b.json",
+        "00000000000000000007.checkpoint.parquet",
+        "00000000000000000007.a/b.json",
+        "%2e%2e/00000000000000000007.a-b.json",
+        "x.parquet",
+    ] {
+        let error = named(path).unwrap_err();
+        assert!(
+            error.to_string().contains("as the commit of version 7"),
+            "{path}: {error}"
+        );
+    }
 }

@@ -9,7 +9,7 @@ use crate::commit::finish::CommitResult;
 use crate::commit::row_id_mark;
 use crate::error::{ConflictKind, Error, NotFoundKind, Result, ResultExt};
 use crate::log::DeltaLog;
-use crate::protocol::action::Protocol;
+use crate::protocol::action::{Metadata, Protocol};
 use crate::protocol::{evolution, features, properties};
 use crate::snapshot::{ReadOptions, Snapshot};
 use crate::store::{Store, TableStores};
@@ -54,6 +54,13 @@ impl TableOrPath {
         match self {
             Self::Table(snapshot) => snapshot.stores(),
             Self::EmptyPath(log, _) => log.stores(),
+        }
+    }
+
+    pub(super) fn log(&self) -> &DeltaLog {
+        match self {
+            Self::Table(snapshot) => snapshot.log(),
+            Self::EmptyPath(log, _) => log,
         }
     }
 
@@ -110,7 +117,14 @@ pub(super) fn check_writable(snapshot: &Snapshot) -> Result<()> {
             "the table's commits are managed by a catalog; open it with a `committer` to commit through it, or nobody else will see the commit",
         ));
     }
-    Ok(())
+    check_catalog(snapshot.log(), snapshot.metadata())
+}
+
+/// Refuses metadata with which the log's catalog takes no commits of this release, before anything
+/// is written.
+pub(super) fn check_catalog(log: &DeltaLog, metadata: &Metadata) -> Result<()> {
+    log.catalog()
+        .map_or(Ok(()), |catalog| catalog.check_metadata(metadata))
 }
 
 /// Refuses tables whose rows cannot be changed or deleted.

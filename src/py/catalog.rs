@@ -9,6 +9,7 @@ use pyo3::types::PyBytes;
 
 use crate::error::{Error, Result};
 use crate::log::{CatalogClient, LogTail, MaintenanceOperation, TailCommit};
+use crate::protocol::action::Metadata;
 use crate::store::PutOutcome;
 
 /// A Python object with `log_tail`, `ratify` and `published`.
@@ -111,6 +112,15 @@ impl CatalogClient for PyCatalog {
             match committer.getattr_opt("permits")? {
                 Some(permitted) => permitted.contains(work.name()),
                 None => Ok(false),
+            }
+        })
+    }
+
+    fn check_metadata(&self, metadata: &Metadata) -> Result<()> {
+        self.call("check_properties", |committer| {
+            match committer.getattr_opt("check_properties")? {
+                Some(check) => check.call1((metadata.configuration.clone(),)).map(|_| ()),
+                None => Ok(()),
             }
         })
     }

@@ -548,6 +548,58 @@ def test_tails_that_make_no_sense_are_one_clear_error(place, committer, tail, er
     assert "\n" not in str(raised.value)
 
 
+@pytest.mark.parametrize("turn", ["open", "publish"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "{folder}/secret.json",
+        "file://{folder}/secret.json",
+        "../../secret.json",
+        "../secret.json",
+        "secret.json",
+        "_delta_log/../../secret.json",
+        "_delta_log/_staged_commits/../../../secret.json",
+        "{version:020}.a/../../../../secret.json",
+        "/{version:020}.a.json",
+        "{other:020}.a.json",
+    ],
+)
+def test_a_catalog_has_no_other_file_published(place, tmp_path, name, turn):
+    """What it names as a commit is copied to the log, where everybody reads it."""
+    (tmp_path / "secret.json").write_text('{"commitInfo": {"secret": "SECRET"}}\n')
+
+    class Liar(FolderCommitter):
+        lies = False
+        held = False
+
+        def published(self, version):
+            if not self.held:
+                super().published(version)
+
+        def log_tail(self):
+            tail = super().log_tail()
+            if not self.lies:
+                return tail
+            versions = [commit.version for commit in tail.commits]
+            names = [name.format(folder=tmp_path, version=version, other=version + 1) for version in versions]
+            return LogTail(tail.latest, [StagedCommit(*pair) for pair in zip(versions, names, strict=True)])
+
+    catalog = Liar(tmp_path / "catalog")
+    write_deltalake(place, ROWS, committer=catalog)
+    catalog.held = True
+    write_deltalake(place, ROWS, mode="append", committer=catalog)
+    table = DeltaTable(place, committer=catalog)
+    (place / "_delta_log" / f"{1:020}.json").unlink()
+    catalog.lies = True
+    if turn == "open":
+        with pytest.raises(StorageError, match="as the commit of version 1"):
+            DeltaTable(place, committer=catalog)
+    else:
+        with pytest.warns(DeltaWarning, match="as the commit of version"):
+            table.delete("id = 1")
+    assert not [file for file in place.rglob("*.json") if "SECRET" in file.read_text()]
+
+
 def test_streams_are_read_while_the_catalog_is_asked(place, committer):
     write_deltalake(place, ROWS, committer=committer)
     table = DeltaTable(place, committer=committer)

@@ -15,7 +15,7 @@ class StagedCommit(NamedTuple):
 
     #: Version of the commit.
     version: int
-    #: Name of its file in `_delta_log/_staged_commits`; a catalog may also return a path below the table, or a URL.
+    #: Name of its file in `_delta_log/_staged_commits`. It is copied to the log, so that any other path is refused.
     path: str
     #: Bytes, if known.
     size: int | None = None
@@ -34,7 +34,9 @@ class Committer(Protocol):
     """Client of the catalog for one table; its methods are called from any thread, also concurrently.
 
     An optional attribute `permits` (a set of strings) lists which of `vacuum`, `cleanup_metadata` and `optimize`
-    writers may run on the table; the protocol leaves these operations to the catalog.
+    writers may run on the table; the protocol leaves these operations to the catalog. An optional method
+    `check_properties` is called with the properties of the table (a dict) before an operation writes its first file,
+    and before each commit; it raises `NotImplementedError` or `PermissionError` if there can be no such commit.
 
     An exception of a method becomes a `StorageError`, or a warning after the version was created. Calls that raise
     `PermissionError` or `NotImplementedError` are not retried, others are. If `ratify` raises, `log_tail` is used to

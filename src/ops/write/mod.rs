@@ -35,7 +35,9 @@ use crate::exec::CancellationToken;
 use crate::exec::now_ms;
 use crate::exec::uuid;
 use crate::expr::BoundExpr;
-use crate::ops::access::{SaveMode, SchemaMode, TableOrPath, check_changeable, check_writable};
+use crate::ops::access::{
+    SaveMode, SchemaMode, TableOrPath, check_catalog, check_changeable, check_writable,
+};
 use crate::ops::clustering_domain::{CLUSTERING, clustering_domain};
 use crate::ops::dml::deletion_vectors;
 use crate::ops::dml::matched_rows::MatchedRows;
@@ -1156,6 +1158,8 @@ fn planned_definition(
             (definition, true)
         }
     };
+    let ((_, metadata, _), _) = &planned;
+    check_catalog(place.log(), metadata)?;
     Ok(Some(planned))
 }
 
