@@ -196,6 +196,9 @@ impl DeltaLog {
 
     /// For stores that cannot list: requests one version after the other.
     fn probe(&self, from: i64, hint: Option<&LastCheckpointHint>) -> Result<LogListing> {
+        /// A server that answers every request with a page, such as a login, has each version:
+        /// after so many in a row one is asked for that no table has.
+        const COMMITS_IN_A_ROW: i64 = 64;
         let mut found = Vec::new();
         let mut ask = |path: String| match self.store().head(&path) {
             Ok(meta) => {
@@ -232,6 +235,15 @@ impl DeltaLog {
         let mut version = first + 1;
         while ask(log_path::commit(version))? {
             version += 1;
+            if version - first == COMMITS_IN_A_ROW && ask(log_path::commit(i64::MAX))? {
+                return Err(Error::storage(
+                    format!(
+                        "the server of {} answers requests for files that no table has, as a login page does",
+                        self.store().url()
+                    ),
+                    false,
+                ));
+            }
         }
         ask(log_path::checksum(version - 1))?;
         Ok(LogListing::from_objects(from, found, |meta| {

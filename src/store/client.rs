@@ -5,6 +5,7 @@
 //! sends along everything that identifies the caller: session tokens, customer keys, signed queries
 //! as a referer, the bodies of commits.
 
+use std::borrow::Cow;
 use std::error::Error as StdError;
 use std::fmt;
 use std::future::Future;
@@ -12,8 +13,10 @@ use std::net::ToSocketAddrs;
 use std::pin::Pin;
 use std::time::Duration;
 
+use http_body_util::{BodyExt, Limited};
 use object_store::client::{
-    HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpResponse, HttpService,
+    HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpResponse,
+    HttpResponseBody, HttpService,
 };
 use object_store::{ClientConfigKey, ClientOptions};
 use reqwest::redirect::{Attempt, Policy};
@@ -26,6 +29,9 @@ use super::recorded_request;
 const MOST_REDIRECTS: usize = 10;
 /// Timeout: a metadata service answers at once, or the machine has none.
 const METADATA_WAIT: Duration = Duration::from_secs(2);
+/// The most bytes of an answer that the library collects, whatever the service sends: a listing of
+/// a thousand names has at most a few megabytes. An object is read up to its announced size.
+const LONGEST_ANSWER: usize = 64 << 20;
 /// The clouds' metadata services, and the paths of their credentials.
 const METADATA_HOSTS: [&str; 4] = [
     "169.254.169.254",
@@ -227,19 +233,47 @@ impl GuardedClient {
         // The library panics for an address that is not a URL.
         let url = Url::parse(&request.uri().to_string())
             .map_err(|error| failed(format!("not a URL: {error}")))?;
+        let is_object = is_object_read(&request, &url);
         if !self.is_for_metadata(&url) {
-            return self.inner.execute(request).await;
+            let response = self.inner.execute(request).await?;
+            return Ok(if is_object && response.status().is_success() {
+                response
+            } else {
+                limited(response)
+            });
         }
         // Sent once and with a short timeout: most machines have no such service.
         if self.factory.without_metadata {
             return Err(failed(format!("{NO_CREDENTIALS}: it is switched off")));
         }
         match tokio::time::timeout(METADATA_WAIT, self.inner.execute(request)).await {
-            Ok(Ok(response)) => Ok(response),
+            Ok(Ok(response)) => Ok(limited(response)),
             Ok(Err(error)) => Err(failed(format!("{NO_CREDENTIALS}: {error}"))),
             Err(_) => Err(failed(format!("{NO_CREDENTIALS}: it does not answer"))),
         }
     }
+}
+
+/// Whether the answer to a request is an object, which is not collected before its size is known.
+fn is_object_read(request: &HttpRequest, url: &Url) -> bool {
+    let lists = |(name, _): (Cow<'_, str>, Cow<'_, str>)| {
+        matches!(&*name, "list-type" | "comp" | "uploads")
+    };
+    request.method() == "GET" && !url.query_pairs().any(lists)
+}
+
+/// The response with a body that fails when it has too many bytes.
+fn limited(response: HttpResponse) -> HttpResponse {
+    response.map(|body| {
+        let body = Limited::new(body, LONGEST_ANSWER);
+        HttpResponseBody::new(body.map_err(|error| match error.downcast::<HttpError>() {
+            Ok(error) => *error,
+            Err(_) => HttpError::new(
+                HttpErrorKind::Decode,
+                RefusedRequest(format!("the answer has more than {LONGEST_ANSWER} bytes")),
+            ),
+        }))
+    })
 }
 
 impl HttpService for GuardedClient {

@@ -4,6 +4,7 @@
 //! in memory do not support such a request here: their listing includes subfolders (such as
 //! `_sidecars`), whose objects are filtered out afterwards.
 
+use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -11,7 +12,7 @@ use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt};
 use object_store::list::{PaginatedListOptions, PaginatedListStore};
 use object_store::path::Path;
-use object_store::{ObjectStore, ObjectStoreExt, PutOptions};
+use object_store::{ListResult, ObjectStore, ObjectStoreExt, PutOptions};
 
 use super::remote_error::{failed, failure};
 use super::single_attempt::{SingleAttempt, is_refusal};
@@ -148,27 +149,13 @@ async fn names(
         }
     };
     if let Some(pages) = &service.pages {
-        let directory = if prefix.as_ref().is_empty() {
-            String::new()
-        } else {
-            format!("{prefix}/")
-        };
-        let mut page_token = None;
-        loop {
-            let offset = (!after.is_empty()).then(|| format!("{directory}{after}"));
-            let options = PaginatedListOptions {
-                offset,
-                delimiter: Some("/".into()),
-                page_token,
-                ..Default::default()
-            };
-            let page = pages.list_paginated(Some(&directory), options).await?;
-            page.result.objects.iter().for_each(&mut take);
-            page_token = page.page_token;
-            if page_token.is_none() {
-                return Ok(out);
-            }
-        }
+        let directory = directory_of(prefix);
+        let offset = (!after.is_empty()).then(|| format!("{directory}{after}"));
+        list_pages(pages.as_ref(), &directory, offset, |page| {
+            page.objects.iter().for_each(&mut take);
+        })
+        .await?;
+        return Ok(out);
     }
     let mut stream = if after.is_empty() {
         service.store.list(Some(prefix))
@@ -182,6 +169,47 @@ async fn names(
         take(&meta);
     }
     Ok(out)
+}
+
+/// The prefix of the objects in a folder.
+fn directory_of(folder: &Path) -> String {
+    if folder.as_ref().is_empty() {
+        String::new()
+    } else {
+        format!("{folder}/")
+    }
+}
+
+/// Lists a folder page by page. A page that names one before it would be listed for ever: it is an
+/// error.
+async fn list_pages(
+    pages: &dyn PaginatedListStore,
+    directory: &str,
+    offset: Option<String>,
+    mut take: impl FnMut(ListResult),
+) -> object_store::Result<()> {
+    let mut page_tokens = HashSet::new();
+    let mut page_token = None;
+    loop {
+        let options = PaginatedListOptions {
+            offset: offset.clone(),
+            delimiter: Some("/".into()),
+            page_token,
+            ..Default::default()
+        };
+        let page = pages.list_paginated(Some(directory), options).await?;
+        take(page.result);
+        match page.page_token {
+            None => return Ok(()),
+            Some(token) if page_tokens.insert(token.clone()) => page_token = Some(token),
+            Some(_) => {
+                return Err(object_store::Error::Generic {
+                    store: "listing",
+                    source: "the service names the same page of a listing twice".into(),
+                });
+            }
+        }
+    }
 }
 
 /// Deletes a batch; returns the objects that remain, with the reasons.
@@ -296,24 +324,33 @@ impl Store for RemoteStore {
     }
 
     fn list_folder(&self, dir: &str, take: &dyn Fn(&str) -> bool) -> Result<FolderListing> {
-        let listed = self
+        let (objects, folders) = self
             .begin(dir, |service, prefix| async move {
-                service.store.list_with_delimiter(Some(&prefix)).await
+                let Some(pages) = &service.pages else {
+                    let listed = service.store.list_with_delimiter(Some(&prefix)).await?;
+                    return Ok((listed.objects, listed.common_prefixes));
+                };
+                let (mut objects, mut folders) = (Vec::new(), Vec::new());
+                list_pages(pages.as_ref(), &directory_of(&prefix), None, |page| {
+                    objects.extend(page.objects);
+                    folders.extend(page.common_prefixes);
+                })
+                .await?;
+                Ok((objects, folders))
             })
             .wait()?;
         let below = |location: &Path| -> Option<String> {
             let relative: Path = location.prefix_match(&self.prefix)?.collect();
             Some(relative.to_string()).filter(|path| !path.is_empty())
         };
-        let wanted = listed
-            .objects
+        let wanted = objects
             .iter()
             .filter(|meta| meta.location.filename().is_some_and(take));
         Ok(FolderListing {
             objects: wanted
                 .filter_map(|meta| Some(object_meta(below(&meta.location)?, meta)))
                 .collect(),
-            folders: listed.common_prefixes.iter().filter_map(below).collect(),
+            folders: folders.iter().filter_map(below).collect(),
         })
     }
 
