@@ -52,6 +52,7 @@ RANK = {
 #: Of each Python module or package; those within it that are not named here have its rank, and import each other.
 PYTHON_RANK = {
     "exceptions": 0,
+    "_util.fork_lock": 0,
     "catalog.committer": 0,
     "catalog.folder": 2,
     "catalog": 3,

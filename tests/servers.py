@@ -284,7 +284,9 @@ class _Quiet(http.server.BaseHTTPRequestHandler):
         is_chunked = self.headers.get("Transfer-Encoding", "").lower() == "chunked"
         body = self._chunks() if is_chunked else self.rfile.read(size)
         answer = self.server.answer(self.command, self.path, dict(self.headers.items()), body)
-        self.close_connection = True
+        self.close_connection = not self.server.keeps_connections
+        if self.server.keeps_connections:
+            self.protocol_version = "HTTP/1.1"
         if answer is DROPPED:
             self.connection.shutdown(socket.SHUT_RDWR)
             return
@@ -312,6 +314,8 @@ class _Quiet(http.server.BaseHTTPRequestHandler):
 class Server(http.server.ThreadingHTTPServer):
     """An HTTP server in threads of this process; `requests` holds what it was asked since `forget`."""
 
+    #: Whether a connection serves more than one request.
+    keeps_connections = False
     #: Clients that may wait to be let in; the sixth of the default would be told to come back a second later.
     request_queue_size = 128
 

@@ -7,6 +7,8 @@ import json
 import os
 import pickle
 import re
+import subprocess
+import sys
 import time
 import traceback
 from collections import Counter
@@ -47,6 +49,12 @@ def server(request):
 def opened(**options):
     """Return a server that gives the format `delta`."""
     return SharingServer(**options).running()
+
+
+class KeepingServer(SharingServer):
+    """A server that keeps connections open."""
+
+    keeps_connections = True
 
 
 def made(folder, configuration=FEED):
@@ -265,7 +273,10 @@ def test_answers_that_fail_in_the_middle(tmp_path):
     [
         ("{", "line 3 of the sharing server's answer cannot be read: it is not a JSON object"),
         ("[]", "line 3 of the sharing server's answer cannot be read: it is not a JSON object"),
-        ('{"file": {"url": "https://h/x"}}', "line 3 of the sharing server's answer cannot be read: it lacks 'id'"),
+        (
+            '{"file": {"url": "https://h/x"}}',
+            "line 3 of the sharing server's answer cannot be read: it comes without file.id",
+        ),
         ('{"file": {"url": "file:///etc/passwd", "id": "x", "size": 1}}', "a URL that is not one of HTTP: file:..."),
         ('{"endStreamAction": {"errorMessage": "the table is gone\\nat line 1"}}', "reports: the table is gone$"),
         ('{"protocol": {"minReaderVersion": 2}}', "the share needs version 2 of the protocol"),
@@ -285,7 +296,7 @@ def test_bad_answers_are_one_line(tmp_path, line, message):
             DeltaTable(shared)
         assert "\n" not in str(failure.value)
         server.disturb = lambda _: Answer(200, {}, text.encode())
-        with pytest.raises(DeltaProtocolError, match="no usable header Delta-Table-Version"):
+        with pytest.raises(CatalogError, match="no usable header Delta-Table-Version"):
             DeltaTable(shared)
 
 
@@ -424,3 +435,41 @@ def test_no_message_has_a_url_or_token(tmp_path, monkeypatch):
         assert "X-Signature" not in repr(table) + table.table_uri + str(table.file_uris()) + str(
             table.get_add_actions()
         )
+
+
+FORKED = """
+import os, sys, threading
+from deltafast import DeltaTable
+
+table = DeltaTable(sys.argv[1])
+expected = {name: sorted(table.to_pyarrow_table(filters=[("p", "=", name)])["id"].to_pylist()) for name in "abcd"}
+children = []
+for number in range(4):
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            for turn in range(10):
+                name = "abcd"[(turn + number) % 4]
+                found = sorted(table.to_pyarrow_table(filters=[("p", "=", name)])["id"].to_pylist())
+                assert found == expected[name], (name, found)
+            code = 0
+        finally:
+            os._exit(code)
+    children.append(child)
+assert [os.waitpid(child, 0)[1] for child in children] == [0] * 4
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks")
+def test_forked_processes_read_their_own_answers(tmp_path):
+    """A connection that processes share gives each the other's answers."""
+    rows = {"p": [name for name in "abcd" for _ in range(50)], "id": list(range(200))}
+    write_deltalake(tmp_path / "t", rows, partition_by="p")
+    with KeepingServer().running() as server:
+        server.share(tmp_path / "t")
+        shared = f"{server.profile(tmp_path / 'config.share')}#retail.sales.orders"
+        ran = subprocess.run(
+            [sys.executable, "-c", FORKED, shared], capture_output=True, text=True, check=False, timeout=100
+        )
+        assert ran.returncode == 0, ran.stderr

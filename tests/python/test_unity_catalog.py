@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import pickle
@@ -15,11 +16,18 @@ import pyarrow as pa
 import pytest
 
 import servers
-from deltafast import DeltaTable, convert_to_deltalake, write_deltalake
+from deltafast import DeltaTable, Field, convert_to_deltalake, write_deltalake
 from deltafast.catalog import FolderCommitter, UnityCatalog
 from deltafast.catalog.unity import CatalogError, OAuthClient
 from deltafast.doctor import examine
-from deltafast.exceptions import DeltaError, DeltaProtocolError, InvalidArgumentError, StorageError, TableNotFoundError
+from deltafast.exceptions import (
+    DeltaError,
+    DeltaProtocolError,
+    DeltaWarning,
+    InvalidArgumentError,
+    StorageError,
+    TableNotFoundError,
+)
 from expiring_keys import LIFE, KeyServer, options
 from support import same_rows
 from unity import UnityServer
@@ -462,8 +470,8 @@ class TestCredentials:
 
         counted()
         table = DeltaTable(NAME, storage_options=options(store), catalog=UnityCatalog(running.url, running.token))
-        # Configuration, table, credentials; hint, listing, checksum and commit.
-        assert counted() == (3, 4)
+        # Configuration, table, its policies, credentials; hint, listing, checksum and commit.
+        assert counted() == (4, 4)
         write_deltalake(table, {"id": [1]}, mode="append")
         # Update, load, publication; rows, the staged commit written and read, its publication, checksums.
         assert counted() == (3, 6)
@@ -480,17 +488,99 @@ class TestCredentials:
             DeltaTable(NAME, storage_options=options(store), catalog=UnityCatalog(running.url, running.token))
 
 
-def test_opening_costs_three_requests_and_a_commit_two(server, catalog, tmp_path):
+def test_opening_costs_four_requests_and_a_commit_two(server, catalog, tmp_path):
     managed(server, tmp_path / "t")
     table = DeltaTable(NAME, catalog=catalog)
     # Local files need no credentials.
     assert [request.split("?")[0] for request in server.requests] == [
         "GET /delta/v1/config",
         "GET /delta/v1/catalogs/main/schemas/sales/tables/orders",
+        # Row filters and column masks, which the Delta API does not know.
+        "GET /tables/main.sales.orders",
     ]
     server.forget()
     write_deltalake(table, {"id": [4]}, mode="append")
     assert len([request for request in server.requests if request.startswith("POST")]) == 2
+
+
+UNIFORM = {
+    "delta.universalFormat.enabledFormats": "iceberg",
+    "delta.enableIcebergCompatV2": "true",
+    "delta.enableDeletionVectors": "false",
+    "delta.columnMapping.mode": "name",
+}
+
+
+def uniform_changes(catalog, name):
+    """Each kind of commit, by the handle of a table and by its name."""
+    table = DeltaTable(name, catalog=catalog)
+    rows = {"id": [3, 9]}
+
+    def merge():
+        merger = table.merge(rows, "t.id = s.id", "s", "t")
+        merger.when_matched_update_all().when_not_matched_insert_all().execute()
+
+    return {
+        "append": lambda: write_deltalake(table, rows, mode="append"),
+        "append by name": lambda: write_deltalake(name, rows, mode="append", catalog=catalog),
+        "overwrite": lambda: write_deltalake(name, rows, mode="overwrite", catalog=catalog),
+        "delete": lambda: table.delete("id = 1"),
+        "update": lambda: table.update({"id": "id + 1"}),
+        "merge": merge,
+        "optimize": lambda: table.optimize.z_order(["id"]),
+        "properties": lambda: table.alter.set_table_properties({"a": "b"}),
+        "columns": lambda: table.alter.add_columns([Field("more", "string")]),
+        "restore": lambda: table.restore(0),
+        "repair": table.repair,
+        "description": lambda: table.alter.set_table_description("x"),
+    }
+
+
+def files(folder):
+    return sorted(str(file) for file in folder.rglob("*") if file.is_file())
+
+
+@pytest.mark.parametrize("said_by", ["log", "catalog", "both"])
+def test_a_table_with_iceberg_metadata_is_read_and_not_written(server, catalog, tmp_path, said_by):
+    folder, configuration = tmp_path / "t", {} if said_by == "catalog" else UNIFORM
+    versions = FolderCommitter(tmp_path / "versions")
+    with pytest.warns(DeltaWarning) if configuration else contextlib.nullcontext():
+        write_deltalake(folder, {"id": [1, 2, 3]}, committer=versions, configuration=configuration)
+    table = DeltaTable(folder, max_table_version=0)
+    server.register(
+        "main.sales.orders", folder.as_uri(), table.metadata().configuration | MANAGED, schema_of(table), managed=True
+    )
+    if said_by != "log":
+        loaded = server._loaded
+        uniform = {"iceberg": {"metadata-location": "file:///m.json", "converted-delta-version": 0}}
+        server._loaded = lambda state: loaded(state) | {"uniform": uniform}
+    before = files(tmp_path)
+    changes = uniform_changes(catalog, NAME)
+    assert ids(DeltaTable(NAME, catalog=catalog)) == [1, 2, 3]
+    for kind, change in changes.items():
+        if kind == "repair":
+            # There is nothing to repair, and so no commit.
+            change()
+            continue
+        with pytest.raises(DeltaProtocolError, match=r"main\.sales\.orders has Iceberg metadata \(UniForm"):
+            change()
+        assert files(tmp_path) == before, kind
+
+
+def test_iceberg_metadata_is_not_turned_on_in_the_catalog(server, catalog, tmp_path):
+    managed(server, tmp_path / "t")
+    before = files(tmp_path)
+    table = DeltaTable(NAME, catalog=catalog)
+    with pytest.raises(DeltaProtocolError, match="has Iceberg metadata"):
+        table.alter.set_table_properties(UNIFORM)
+    server.warehouse = (tmp_path / "new").as_uri()
+    for create in (
+        lambda: write_deltalake("uc://main.sales.new", {"id": [1]}, configuration=UNIFORM, catalog=catalog),
+        lambda: DeltaTable.create("uc://main.sales.new", {"id": "long"}, configuration=UNIFORM, catalog=catalog),
+    ):
+        with pytest.raises(DeltaProtocolError, match=r"main\.sales\.new has Iceberg metadata"):
+            create()
+    assert files(tmp_path) == before
 
 
 def test_error_classes_are_those_of_stores():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from deltafast.catalog.rest_client import CatalogError
+from deltafast.catalog.catalog_error import CatalogError
 from deltafast.exceptions import TableNotFoundError
 
 if TYPE_CHECKING:

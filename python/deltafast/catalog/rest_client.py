@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import base64
 import json
-import threading
 import time
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from urllib.parse import urlencode
 
-from deltafast._libraries import raise_named
-from deltafast.exceptions import StorageError
+from deltafast._util.fork_lock import ForkLock
+from deltafast.catalog.catalog_error import CatalogError
+from deltafast.catalog.http_client import HttpAnswer, HttpClient, NoAnswerError
+from deltafast.catalog.json_answer import AnswerSource, JsonObject, parse_json
+from deltafast.catalog.server_text import check_secret, server_text, server_url
+from deltafast.exceptions import InvalidArgumentError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -19,40 +23,22 @@ __all__ = ["CatalogError", "OAuthClient", "RestClient"]
 
 #: Seconds: to connect, and between two bytes of an answer.
 _TIMEOUT = 30.0
+#: Seconds from a request to the last byte of its answer, and the most bytes of an answer that is read at once.
+_ANSWER_SECONDS, _ANSWER_BYTES = 300.0, 1 << 26
+#: Bytes of an error that are read.
+_ERROR_BYTES = 1 << 16
 #: How often a request is repeated, and seconds before the first repetition; each further one waits twice as long.
 _REPEATS, _WAIT = 5, 0.2
 #: The longest wait that `Retry-After` may ask for, seconds.
 _LONGEST_WAIT = 60.0
 #: A token is renewed this many seconds before it expires, or a fifth of its life before.
 _MARGIN = 60.0
+#: The life of a token whose server does not say how long it is, and the longest that is believed, seconds.
+_LIFE, _LONGEST_LIFE = 3600.0, 86_400.0 * 366
+#: The most pages of a listing: a server that always names a next one would be asked for ever.
+_PAGES = 10_000
 _THROTTLED = (429, 503)
 _FAILED = (500, 502, 504)
-#: The least status of a refusal, and those that ask to try again.
-_REFUSED, _LATER = 400, (408, 429)
-
-
-class CatalogError(StorageError):
-    """A catalog refused a request, or did not answer it.
-
-    Args:
-        message: One line, without tokens.
-        status: The HTTP status; None without an answer.
-        kind: The error type of the catalog, such as `NoSuchTableException`; empty if it gave none.
-    """
-
-    def __init__(self, message: str, *, status: int | None = None, kind: str = "") -> None:
-        super().__init__(message)
-        self.status, self.kind = status, kind
-
-    @property
-    def is_not_found(self) -> bool:
-        """Whether something that the request names does not exist."""
-        return self.status == HTTPStatus.NOT_FOUND
-
-    @property
-    def is_refusal(self) -> bool:
-        """Whether the request was refused, so that it was not carried out and need not be sent again."""
-        return self.status is not None and _REFUSED <= self.status < _FAILED[0] and self.status not in _LATER
 
 
 class OAuthClient(NamedTuple):
@@ -76,27 +62,30 @@ class OAuthClient(NamedTuple):
 
 
 class RestClient:
-    """A client of one server, for all threads.
+    """A client of one server, for all threads and forked processes.
 
     Args:
         server: The server, such as `https://host`.
         root: The path of its API.
         auth: A token, a function that returns one, a client of OAuth, or None for a server without authorization.
-        user: What needs the client, for the error if urllib3 is missing.
+        user: What needs the client, for errors.
+
+    Raises:
+        InvalidArgumentError: The URL is not one of a server, or the token cannot be sent.
+        MissingLibraryError: urllib3 is not installed.
     """
 
     def __init__(self, server: str, root: str, auth: str | Callable[[], str] | OAuthClient | None, user: str) -> None:
-        try:
-            import urllib3
-        except ModuleNotFoundError as error:
-            raise_named(error, user)
-            raise
-
-        self.server = server
-        self._root, self._user = root, user
-        self._auth = auth
-        self._pool = urllib3.PoolManager(maxsize=16, retries=False, timeout=urllib3.Timeout(_TIMEOUT))
-        self._lock = threading.Lock()
+        self.server = server_url(server, f"the URL of the server of {user}")
+        if isinstance(auth, str):
+            check_secret(auth, f"the token of {user}")
+        elif isinstance(auth, OAuthClient):
+            for name in ("client_id", "client_secret"):
+                check_secret(getattr(auth, name), f"{name} of the OAuth client of {user}")
+            server_url(auth.token_url_of(self.server), f"the token endpoint of the OAuth client of {user}")
+        self._root, self._auth, self._user = root, auth, user
+        self._http = HttpClient(16, _TIMEOUT, user)
+        self._lock = ForkLock()
         self._token, self._renew_at = "", 0.0
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -121,8 +110,9 @@ class RestClient:
         body: Mapping[str, Any] | None = None,
         *,
         repeats: bool = True,
-    ) -> Any:
-        """Return the JSON of an answer; None for one without a body.
+        is_secret: bool = False,
+    ) -> JsonObject:
+        """Return the JSON object of an answer; an empty one for an answer without a body.
 
         Args:
             method: The HTTP method.
@@ -130,12 +120,13 @@ class RestClient:
             query: Parameters.
             body: The JSON of the request.
             repeats: Whether the request may be sent again after an answer that does not say whether it was carried out.
+            is_secret: Whether the answer has credentials, which no error may show.
 
         Raises:
-            CatalogError: The server refused the request, or did not answer.
+            CatalogError: The server refused the request, did not answer, or answered with something else.
         """
         answer = self.answer(method, path, query, body, repeats=repeats)
-        return json.loads(answer.data) if answer.data else None
+        return self._object(answer, AnswerSource(self.source(method, path), self._secrets(), is_secret))
 
     def answer(
         self,
@@ -147,8 +138,8 @@ class RestClient:
         *,
         repeats: bool = True,
         is_streamed: bool = False,
-    ) -> Any:
-        """Return an answer of urllib3 that is no error; the arguments and errors are those of `call`.
+    ) -> HttpAnswer:
+        """Return an answer that is no error; the arguments and errors are those of `call`.
 
         Args:
             headers: Further headers.
@@ -156,16 +147,15 @@ class RestClient:
         """
         wait, renewed = _WAIT, False
         for left in range(_REPEATS, -1, -1):
-            try:
-                answer = self._send(method, path, query, body, headers or {}, is_streamed)
-            except OSError as error:
-                if not left or not repeats:
-                    message = f"the catalog {self.server} does not answer {method} {path}: {error}"
-                    raise CatalogError(message) from None
+            answer, failure = self._try(method, path, query, body, headers or {}, is_streamed)
+            if answer is None:
+                if failure is None or failure.is_final or not left or not repeats:
+                    message = f"the catalog {self.server} does not answer {_call(method, path)}: {failure}"
+                    raise CatalogError(message)
                 time.sleep(wait)
                 wait *= 2
                 continue
-            if answer.status < HTTPStatus.MULTIPLE_CHOICES:
+            if answer.is_success:
                 return answer
             error = self._error(method, path, answer)
             if answer.status == HTTPStatus.UNAUTHORIZED and not renewed and not isinstance(self._auth, str | None):
@@ -177,12 +167,10 @@ class RestClient:
                 raise error
             time.sleep(_retry_after(answer.headers.get("Retry-After"), wait))
             wait *= 2
-        message = f"the catalog {self.server} does not answer {method} {path}"
+        message = f"the catalog {self.server} does not answer {_call(method, path)}"
         raise CatalogError(message)
 
-    def pages(
-        self, path: str, query: Mapping[str, str | int], key: str, tokens: tuple[str, str]
-    ) -> list[dict[str, Any]]:
+    def pages(self, path: str, query: Mapping[str, str | int], key: str, tokens: tuple[str, str]) -> list[JsonObject]:
         """Return the entries of all pages of a listing.
 
         Args:
@@ -190,18 +178,35 @@ class RestClient:
             query: Parameters.
             key: The member of a page that has its entries.
             tokens: The parameter that asks for a page, and the member of a page that names the next one.
-        """
-        found: list[dict[str, Any]] = []
-        token: str | None = None
-        asked, given = tokens
-        while True:
-            page: dict[str, Any] = self.call("GET", path, {**query, **({asked: token} if token else {})}) or {}
-            found += page.get(key) or []
-            token = page.get(given)
-            if not token:
-                return found
 
-    def _send(
+        Raises:
+            CatalogError: As for `call`; or a page names one that was there already, or there is no last one.
+        """
+        entries: list[JsonObject] = []
+        parameter, member = tokens
+        seen_tokens = {""}
+        token = ""
+        while True:
+            page = self.call("GET", path, {**query, **({parameter: token} if token else {})})
+            entries += page.objects(key)
+            token = page.optional_text(member) or ""
+            if not token:
+                return entries
+            if token in seen_tokens or len(seen_tokens) > _PAGES:
+                problem = "the same page twice" if token in seen_tokens else f"more than {_PAGES} pages"
+                message = f"{self.source('GET', path)} with {problem}"
+                raise CatalogError(message)
+            seen_tokens.add(token)
+
+    def source(self, method: str, path: str) -> str:
+        """Return what answers a request, for errors."""
+        return f"the catalog {self.server} answers {_call(method, path)}"
+
+    def shown(self, text: str | bytes, most: int = 300) -> str:
+        """Return text of the server for an error, without the secrets that it was sent."""
+        return server_text(text, self._secrets(), most)
+
+    def _try(
         self,
         method: str,
         path: str,
@@ -209,82 +214,144 @@ class RestClient:
         body: Mapping[str, Any] | None,
         more_headers: Mapping[str, str],
         is_streamed: bool,
-    ) -> Any:
+    ) -> tuple[HttpAnswer | None, NoAnswerError | None]:
+        """Send a request; return its answer, or why there is none."""
         url = f"{self.server}{self._root}/{path}" + (f"?{urlencode(query)}" if query else "")
         headers = {"Accept": "application/json", **more_headers}
-        token = self._bearer()
-        if token:
-            headers["Authorization"] = f"Bearer {token}"
-        data = None
-        if body is not None:
-            headers["Content-Type"] = "application/json"
-            data = json.dumps(body).encode()
-        return self._request(method, url, data, headers, is_streamed=is_streamed)
-
-    def _request(
-        self, method: str, url: str, data: bytes | str | None, headers: Mapping[str, str], *, is_streamed: bool = False
-    ) -> Any:
-        """Send a request.
-
-        Raises:
-            OSError: There is no answer.
-        """
-        import urllib3
-
         try:
-            return self._pool.request(
-                method, url, body=data, headers=headers, redirect=False, preload_content=not is_streamed
-            )
-        except urllib3.exceptions.HTTPError as error:
-            # The message of a pool has its address and path, but no headers.
-            raise OSError(type(error).__name__) from None
+            token = self._bearer()
+            if token:
+                headers["Authorization"] = f"Bearer {token}"
+            data = None
+            if body is not None:
+                headers["Content-Type"] = "application/json"
+                data = json.dumps(body).encode()
+            answer = self._http.request(method, url, _ANSWER_SECONDS, headers, data)
+            if not answer.is_success:
+                answer.load_beginning(_ERROR_BYTES)
+            elif not is_streamed:
+                answer.load(_ANSWER_BYTES)
+        except NoAnswerError as error:
+            return None, error
+        return answer, None
+
+    def _object(self, answer: HttpAnswer, source: AnswerSource) -> JsonObject:
+        """Return the object in the body of an answer."""
+        if not answer.data.strip():
+            return JsonObject({}, source)
+        try:
+            return JsonObject(parse_json(answer.data), source)
+        except ValueError:
+            pass
+        what = f"{len(answer.data)} bytes" if source.is_secret else source.shown(answer.data)
+        raise source.error(f"with {answer.kind} that is not JSON: {what}")
 
     def _bearer(self) -> str:
+        """Return the token.
+
+        Raises:
+            NoAnswerError: The server of tokens, or a function of the caller, failed.
+            CatalogError: It gives none.
+            InvalidArgumentError: A function of the caller returns something else.
+        """
         if self._auth is None or isinstance(self._auth, str):
             return self._auth or ""
         if not isinstance(self._auth, OAuthClient):
-            return self._auth()
+            return self._token_of_function(self._auth)
         with self._lock:
             if not self._token or time.time() >= self._renew_at:
                 self._token, life = self._new_token(self._auth)
                 self._renew_at = time.time() + life - min(_MARGIN, life / 5)
             return self._token
 
+    def _token_of_function(self, function: Callable[[], str]) -> str:
+        reason = ""
+        try:
+            token: Any = function()
+        except OSError as error:
+            reason, token = type(error).__name__, ""
+        if reason:
+            message = f"the function for tokens failed with {reason}"
+            raise NoAnswerError(message)
+        if not isinstance(token, str):
+            message = f"the function for tokens of {self._user} returns a {type(token).__name__}, not a string"
+            raise InvalidArgumentError(message)
+        self._token = check_secret(token, f"the token of {self._user} that the function returns")
+        return token
+
     def _forget_token(self) -> None:
         with self._lock:
             self._token = ""
 
-    def _new_token(self, client: OAuthClient) -> tuple[str, float]:
-        import urllib3
+    def _secrets(self) -> tuple[str, ...]:
+        """Return what no message may show."""
+        if isinstance(self._auth, OAuthClient):
+            return self._token, self._auth.client_secret, _basic(self._auth)
+        return (self._auth if isinstance(self._auth, str) else self._token,)
 
+    def _new_token(self, client: OAuthClient) -> tuple[str, float]:
         url = client.token_url_of(self.server)
         fields = {"grant_type": "client_credentials", "scope": client.scope}
-        basic = urllib3.make_headers(basic_auth=f"{client.client_id}:{client.client_secret}")
-        headers = {**basic, "Content-Type": "application/x-www-form-urlencoded"}
-        answer = self._request("POST", url, urlencode(fields), headers)
+        content = "application/x-www-form-urlencoded"
+        headers = {"Authorization": f"Basic {_basic(client)}", "Content-Type": content, "Accept": "application/json"}
+        answer = self._http.request("POST", url, _ANSWER_SECONDS, headers, urlencode(fields))
+        shown_url, client_id = server_text(url), server_text(client.client_id)
         if answer.status != HTTPStatus.OK:
-            message = f"{url} gives no token to the client {client.client_id}: status {answer.status}"
+            answer.close()
+            message = f"{shown_url} gives no token to the client {client_id}: status {answer.status}"
             raise CatalogError(message, status=answer.status)
-        found = json.loads(answer.data)
-        return found["access_token"], float(found.get("expires_in") or 3600)
-
-    def _error(self, method: str, path: str, answer: Any) -> CatalogError:
+        answer.load(_ANSWER_BYTES)
+        token_answer = self._object(answer, AnswerSource(f"{shown_url} answers the client {client_id}", (), True))
+        token, life = token_answer.text("access_token"), token_answer.optional_number("expires_in")
         try:
-            found = json.loads(answer.data)
-            said = found.get("error", found)
-            names = ("type", "error_code", "errorCode")
-            kind = next((str(said[name]) for name in names if said.get(name)), "")
-            text = str(said.get("message") or "")
-        except (ValueError, AttributeError):
-            kind, text = "", ""
-        what = " ".join(filter(None, (kind, text.partition("\n")[0][:300])))
-        message = f"the catalog {self.server} answers {method} {path} with status {answer.status}"
+            check_secret(token, "it")
+        except InvalidArgumentError:
+            token = ""
+        if not token:
+            message = f"{shown_url} gives the client {client_id} a token with characters that no request can carry"
+            raise CatalogError(message)
+        return token, _LIFE if life is None else min(max(life, 0.0), _LONGEST_LIFE)
+
+    def _error(self, method: str, path: str, answer: HttpAnswer) -> CatalogError:
+        """Return the error for an answer that is no success."""
+        message = f"{self.source(method, path)} with status {answer.status}"
+        kind, what = self._error_text(answer)
+        if answer.status // 100 == HTTPStatus.MULTIPLE_CHOICES // 100 and (target := answer.headers.get("Location")):
+            what = f"it redirects to {self.shown(target)}, which is not followed"
         return CatalogError(f"{message}: {what}" if what else message, status=answer.status, kind=kind)
 
+    def _error_text(self, answer: HttpAnswer) -> tuple[str, str]:
+        """Return the type of an error, and its text for people."""
+        try:
+            content: Any = parse_json(answer.data)
+        except ValueError:
+            return "", self.shown(answer.data)
+        inner: Any = cast("dict[str, Any]", content).get("error", content) if isinstance(content, dict) else content
+        if not isinstance(inner, dict):
+            return "", self.shown(inner if isinstance(inner, str) else answer.data)
+        error = cast("dict[str, Any]", inner)
+        values = (error.get(name) for name in ("type", "error_code", "errorCode"))
+        kind = self.shown(next((value for value in values if isinstance(value, str) and value), ""), 100)
+        text = error.get("message")
+        line = text.strip().partition("\n")[0] if isinstance(text, str) else ""
+        return kind, " ".join(filter(None, (kind, self.shown(line))))
 
-def _retry_after(given: str | None, usual: float) -> float:
+
+def _call(method: str, path: str) -> str:
+    """Return a request for an error; its query may be a signature."""
+    return f"{method} {path.partition('?')[0]}"
+
+
+def _basic(client: OAuthClient) -> str:
+    return base64.b64encode(f"{client.client_id}:{client.client_secret}".encode()).decode()
+
+
+def _retry_after(header: str | None, usual: float) -> float:
     """Return the seconds of the header, or the usual wait."""
+    import urllib3
+
     try:
-        return min(float(given), _LONGEST_WAIT) if given else usual
-    except ValueError:
+        seconds = urllib3.Retry().parse_retry_after(header) if header else usual
+    except (urllib3.exceptions.InvalidHeader, ValueError, OverflowError):
         return usual
+    return min(seconds, _LONGEST_WAIT)

@@ -12,9 +12,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from deltafast._libraries import raise_named
+from deltafast.catalog.catalog_error import CatalogError
 from deltafast.catalog.catalog_types import catalog_string
+from deltafast.catalog.json_answer import AnswerSource, JsonObject
 from deltafast.catalog.missing_table import missing_table
-from deltafast.catalog.rest_client import CatalogError
+from deltafast.catalog.server_text import checked_location, server_text
 from deltafast.exceptions import DeltaProtocolError, InvalidArgumentError
 
 if TYPE_CHECKING:
@@ -58,6 +60,8 @@ _INPUT = (
     "Parameters",
     "TargetTable",
 )
+#: The most pages of a listing.
+_PAGES = 10_000
 #: What Spark writes in place of the location of a table that has one of its own.
 _PLACEHOLDER = "-__PLACEHOLDER__"
 
@@ -111,22 +115,22 @@ class GlueCatalog:
             CatalogError: The catalog refused the request.
         """
         table = self._table(name)
-        parameters: dict[str, str] = table.get("Parameters") or {}
+        parameters = table.text_map("Parameters")
         kinds = {
             parameters.get(key, "").lower() for key in ("table_type", "spark.sql.sources.provider", "classification")
         }
-        storage: dict[str, Any] = table.get("StorageDescriptor") or {}
         if "delta" not in kinds:
-            kind = next(filter(None, sorted(kinds)), None) or table.get("TableType") or "unknown"
-            message = f"{name} is not a table of Delta Lake: AWS Glue has it as {kind}"
+            kind = next(filter(None, sorted(kinds)), None) or table.optional_text("TableType") or "unknown"
+            message = f"{name} is not a table of Delta Lake: AWS Glue has it as {server_text(kind, most=60)}"
             raise DeltaProtocolError(message)
-        serde: dict[str, Any] = storage.get("SerdeInfo") or {}
-        reader: dict[str, str] = serde.get("Parameters") or {}
-        location: str = reader.get("path") or storage.get("Location") or ""
+        storage = table.optional_object("StorageDescriptor")
+        serde = storage and storage.optional_object("SerdeInfo")
+        path = serde.text_map("Parameters").get("path") if serde else None
+        location = path or (storage and storage.optional_text("Location")) or ""
         if not location or location.endswith(_PLACEHOLDER):
             message = f"AWS Glue has no location of {name}"
             raise DeltaProtocolError(message)
-        return location
+        return checked_location(location)
 
     def new_location(self, name: GlueName) -> str:
         """Return the location for a new table: below that of its database.
@@ -142,14 +146,14 @@ class GlueCatalog:
             if error.kind != "EntityNotFoundException":
                 raise
             raise self._not_found(name) from None
-        place: str = found["Database"].get("LocationUri") or ""
+        place = found.object("Database").optional_text("LocationUri")
         if not place:
             message = (
                 f"the database {name.database} of AWS Glue has no location, below which {name.table} could be created; "
                 "give it one, or write to a URL and register the table"
             )
             raise InvalidArgumentError(message)
-        return f"{place.rstrip('/')}/{name.table}"
+        return checked_location(f"{place.rstrip('/')}/{name.table}")
 
     def register(self, name: GlueName, location: str, schema_string: str) -> None:
         """Give a name to a table that exists.
@@ -201,9 +205,9 @@ class GlueCatalog:
             CatalogError: The catalog refused the request.
         """
         for left in range(_ATTEMPTS, -1, -1):
-            found = self._table(name)
-            table = {key: found[key] for key in _INPUT if key in found}
-            table["StorageDescriptor"] = {**table["StorageDescriptor"], "Columns": _columns(schema_string)}
+            found = self._table(name).members
+            table: dict[str, Any] = {key: found[key] for key in _INPUT if key in found}
+            table["StorageDescriptor"] = {**(table.get("StorageDescriptor") or {}), "Columns": _columns(schema_string)}
             version = {"VersionId": found["VersionId"]} if found.get("VersionId") else {}
             try:
                 self._call("update_table", **name.catalog, DatabaseName=name.database, TableInput=table, **version)
@@ -213,27 +217,29 @@ class GlueCatalog:
             else:
                 return
 
-    def _table(self, name: GlueName) -> dict[str, Any]:
+    def _table(self, name: GlueName) -> JsonObject:
         try:
-            return self._call("get_table", **name.catalog, DatabaseName=name.database, Name=name.table)["Table"]
+            return self._call("get_table", **name.catalog, DatabaseName=name.database, Name=name.table).object("Table")
         except CatalogError as error:
             if error.kind != "EntityNotFoundException":
                 raise
             raise self._not_found(name) from None
 
-    def _call(self, operation: str, **arguments: Any) -> Any:
+    def _call(self, operation: str, **arguments: Any) -> JsonObject:
         errors: Any = import_module("botocore.exceptions")
         try:
-            return getattr(self._client, operation)(**arguments)
+            answer = getattr(self._client, operation)(**arguments)
         except errors.ClientError as error:
-            answer: dict[str, dict[str, Any]] = error.response
-            found, status = answer.get("Error", {}), answer.get("ResponseMetadata", {}).get("HTTPStatusCode")
-            kind, text = str(found.get("Code") or ""), str(found.get("Message") or "").partition("\n")[0][:300]
-            message = f"AWS Glue answers {operation} with {kind}: {text}"
-            raise CatalogError(message, status=status, kind=kind) from None
+            failure = _refusal(operation, error.response)
         except errors.BotoCoreError as error:
-            message = f"AWS Glue does not answer {operation}: {str(error).partition(chr(10))[0]}"
-            raise CatalogError(message) from None
+            failure = CatalogError(f"AWS Glue does not answer {operation}: {server_text(str(error))}")
+        except (ValueError, TypeError, AttributeError, KeyError, RecursionError) as error:
+            # botocore reads some answers without a look at their types.
+            failure = CatalogError(f"AWS Glue answers {operation} with what boto3 cannot read: {type(error).__name__}")
+        else:
+            return JsonObject(answer, AnswerSource(f"AWS Glue answers {operation}"))
+        # Not within `except`: the errors of boto3 have whole answers.
+        raise failure
 
     def _not_found(self, name: GlueName) -> TableNotFoundError:
         """Return the error for a missing table, with what is nearest to its name."""
@@ -244,13 +250,28 @@ class GlueCatalog:
         return missing_table(name, "AWS Glue", levels)
 
     def _names(self, operation: str, key: str, name: GlueName, **arguments: str) -> Iterator[str]:
-        token: dict[str, str] = {}
+        token, seen_tokens = "", {""}
         while True:
-            page = self._call(operation, **name.catalog, **arguments, **token)
-            yield from (found["Name"] for found in page[key])
-            if not page.get("NextToken"):
+            page = self._call(operation, **name.catalog, **arguments, **({"NextToken": token} if token else {}))
+            yield from (found.text("Name") for found in page.objects(key))
+            token = page.optional_text("NextToken") or ""
+            if not token:
                 return
-            token = {"NextToken": page["NextToken"]}
+            if token in seen_tokens or len(seen_tokens) > _PAGES:
+                problem = "the same page twice" if token in seen_tokens else f"more than {_PAGES} pages"
+                message = f"AWS Glue answers {operation} with {problem}"
+                raise CatalogError(message)
+            seen_tokens.add(token)
+
+
+def _refusal(operation: str, response: Any) -> CatalogError:
+    """Return the error for a refusal of the service."""
+    answer = JsonObject(response, AnswerSource(f"AWS Glue answers {operation}"))
+    error, metadata = answer.optional_object("Error"), answer.optional_object("ResponseMetadata")
+    status = metadata and metadata.optional_integer("HTTPStatusCode")
+    kind, text = (str(error.members.get(name) or "") if error else "" for name in ("Code", "Message"))
+    kind, line = server_text(kind, most=100), server_text(text.partition("\n")[0])
+    return CatalogError(f"AWS Glue answers {operation} with {kind}: {line}", status=status, kind=kind)
 
 
 def _columns(schema_string: str) -> list[dict[str, str]]:

@@ -6,15 +6,18 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote, urlsplit
 
+from deltafast.catalog.catalog_error import CatalogError
+from deltafast.catalog.http_client import NoAnswerError
 from deltafast.catalog.missing_table import missing_table
-from deltafast.catalog.rest_client import CatalogError, RestClient
+from deltafast.catalog.rest_client import RestClient
+from deltafast.catalog.server_text import server_url
 from deltafast.catalog.sharing.profile import ShareProfile
-from deltafast.exceptions import DeltaProtocolError
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
+    from deltafast.catalog.http_client import HttpAnswer
     from deltafast.catalog.sharing.share_name import ShareName
     from deltafast.exceptions import TableNotFoundError
 
@@ -29,6 +32,12 @@ _CAPABILITIES = (
 )
 _VERSION = "delta-table-version"
 _HEADER = "delta-sharing-capabilities"
+#: Bytes of a body that is no answer, of which an error shows the beginning.
+_SHOWN = 1 << 10
+#: The most digits of a version, which has 63 bits.
+_DIGITS = 18
+#: The most bytes of a line, which has one file or the schema, and of an answer. What is larger is not one of a share.
+_LARGEST_LINE, _LARGEST_ANSWER = 1 << 26, 1 << 31
 
 
 class TableAnswer(NamedTuple):
@@ -40,6 +49,10 @@ class TableAnswer(NamedTuple):
     lines: Iterator[bytes]
     #: Whether the last line is `endStreamAction`, so that an answer without it was cut off.
     has_end: bool
+    #: What answered which request, for errors.
+    source: str
+    #: Leaves the lines unread.
+    close: Callable[[], None]
 
 
 class SharingClient:
@@ -61,7 +74,7 @@ class SharingClient:
 
     def __init__(self, profile: str | os.PathLike[str] | ShareProfile) -> None:
         self._profile = profile if isinstance(profile, ShareProfile) else ShareProfile.read(str(profile))
-        url = urlsplit(self._profile.endpoint)
+        url = urlsplit(server_url(self._profile.endpoint, "the endpoint of the profile of Delta Sharing"))
         self._rest = RestClient(f"{url.scheme}://{url.netloc}", url.path, self._profile.auth, "Delta Sharing")
         self.server = self._rest.server
 
@@ -91,7 +104,7 @@ class SharingClient:
             TableNotFoundError: There is no such table.
             CatalogError: The server refused the request.
         """
-        return _version(self._ask(name, "GET", "version"), "version")
+        return self._version(name, "GET", "version", self._ask(name, "GET", "version"))
 
     def query(self, name: ShareName, body: Mapping[str, Any]) -> TableAnswer:
         """Return the files of a version.
@@ -120,23 +133,42 @@ class SharingClient:
         return self._lines(name, "GET", "changes", query={"includeHistoricalMetadata": "true", **query})
 
     def _names(self, path: str) -> list[str]:
-        return sorted(found["name"] for found in self._rest.pages(path, {}, "items", _TOKENS))
+        return sorted(entry.text("name") for entry in self._rest.pages(path, {}, "items", _TOKENS))
 
     def _lines(self, name: ShareName, method: str, what: str, **asked: Any) -> TableAnswer:
         answer = self._ask(name, method, what, is_streamed=True, **asked)
-        given = answer.headers.get(_HEADER, "").lower().replace(" ", "")
-        return TableAnswer(_version(answer, what), _split(answer), "includeendstreamaction=true" in given)
+        capabilities = answer.headers.get(_HEADER, "").lower().replace(" ", "")
+        version = self._version(name, method, what, answer)
+        source = self._rest.source(method, _path(name, what))
+        return TableAnswer(
+            version, _split(answer, source), "includeendstreamaction=true" in capabilities, source, answer.close
+        )
 
-    def _ask(self, name: ShareName, method: str, what: str, *, is_streamed: bool = False, **asked: Any) -> Any:
+    def _ask(self, name: ShareName, method: str, what: str, *, is_streamed: bool = False, **asked: Any) -> HttpAnswer:
         """Return an answer about a table, to a request with `query` or `body`."""
-        path = f"shares/{_part(name.share)}/schemas/{_part(name.schema)}/tables/{_part(name.table)}/{what}"
         headers = {"Accept": "application/x-ndjson, application/json", _HEADER: _CAPABILITIES}
         try:
-            return self._rest.answer(method, path, headers=headers, is_streamed=is_streamed, **asked)
+            return self._rest.answer(method, _path(name, what), headers=headers, is_streamed=is_streamed, **asked)
         except CatalogError as error:
             if not error.is_not_found:
                 raise
-            raise self._not_found(name, error) from None
+            refusal = error
+        raise self._not_found(name, refusal)
+
+    def _version(self, name: ShareName, method: str, what: str, answer: HttpAnswer) -> int:
+        """Return the version in the header of an answer.
+
+        Raises:
+            CatalogError: There is none.
+        """
+        text = answer.headers.get(_VERSION)
+        if text is not None and text.isascii() and text.isdigit() and len(text) <= _DIGITS:
+            return int(text)
+        answer.load_beginning(_SHOWN)
+        came = f"{'nothing' if text is None else repr(self._rest.shown(text, 40))}, and the body {answer.kind}"
+        source = self._rest.source(method, _path(name, what))
+        message = f"{source} with no usable header Delta-Table-Version: {came}: {self._rest.shown(answer.data, 80)}"
+        raise CatalogError(message)
 
     def _not_found(self, name: ShareName, refusal: CatalogError) -> TableNotFoundError:
         """Return the error for a missing table, with what is nearest to its name."""
@@ -157,31 +189,37 @@ def _part(name: str) -> str:
     return quote(name, safe="")
 
 
-def _version(answer: Any, what: str) -> int:
-    given = answer.headers.get(_VERSION)
-    if given is None or not given.isdigit():
-        message = f"the answer of the sharing server to {what} has no usable header Delta-Table-Version"
-        raise DeltaProtocolError(message)
-    return int(given)
+def _path(name: ShareName, what: str) -> str:
+    """Return the path of a request about a table."""
+    return f"shares/{_part(name.share)}/schemas/{_part(name.schema)}/tables/{_part(name.table)}/{what}"
 
 
-def _split(answer: Any) -> Iterator[bytes]:
+def _split(answer: HttpAnswer, source: str) -> Iterator[bytes]:
     """Return the lines of an answer while they arrive.
 
     Raises:
-        CatalogError: The connection broke.
+        CatalogError: The connection broke, or a line or the answer is too large.
     """
-    import urllib3
-
-    rest = b""
+    # The pieces of a line are joined once: it may have thousands.
+    beginning: list[bytes] = []
+    size, failure = 0, ""
     try:
-        for piece in answer.stream(1 << 16):
-            *lines, rest = (rest + piece).split(b"\n")
-            yield from (line for line in lines if line.strip())
-    except urllib3.exceptions.HTTPError as error:
-        message = f"the answer of the sharing server broke off: {type(error).__name__}"
-        raise CatalogError(message) from None
+        for piece in answer.pieces(_LARGEST_ANSWER):
+            first, *lines = piece.split(b"\n")
+            size += len(first)
+            beginning.append(first)
+            if lines:
+                yield b"".join(beginning)
+                yield from lines[:-1]
+                beginning, size = [lines[-1]], len(lines[-1])
+            if size > _LARGEST_LINE:
+                failure = f"a line has more than {_LARGEST_LINE} bytes"
+                break
+    except NoAnswerError as error:
+        failure = str(error)
     finally:
-        answer.release_conn()
-    if rest.strip():
-        yield rest
+        answer.close()
+    if failure:
+        message = f"{source} with lines that break off: {failure}"
+        raise CatalogError(message)
+    yield b"".join(beginning)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import parse_qsl
 
+from deltafast.catalog.json_answer import parse_json
 from deltafast.catalog.rest_client import OAuthClient
+from deltafast.catalog.server_text import server_text, server_url
 from deltafast.exceptions import InvalidArgumentError
 
 if TYPE_CHECKING:
@@ -31,7 +33,7 @@ class ShareProfile(NamedTuple):
     auth: str | OAuthClient
 
     def __repr__(self) -> str:
-        return f"ShareProfile({self.endpoint!r})"
+        return f"ShareProfile({server_text(self.endpoint)!r})"
 
     @classmethod
     def read(cls, path: str) -> ShareProfile:
@@ -46,35 +48,53 @@ class ShareProfile(NamedTuple):
             MissingLibraryError: urllib3 is not installed.
         """
         text = _fetch(path) if path.startswith(("https://", "http://")) else _text(path)
+        what = ""
         try:
-            found = json.loads(text)
-            version, endpoint = int(found["shareCredentialsVersion"]), str(found["endpoint"]).rstrip("/")
-            auth = _auth(found, version, path)
+            found = parse_json(text)
+            version, endpoint = int(found["shareCredentialsVersion"]), _member(found, "endpoint")
+            endpoint = server_url(endpoint, f"the endpoint in {_shown(path)}")
+            return cls(endpoint, _auth(found, version, path))
         except InvalidArgumentError:
             raise
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             what = f"it lacks {error}" if isinstance(error, KeyError) else "it is not a JSON object with its fields"
-            message = f"{_shown(path)} is not a profile of Delta Sharing: {what}"
-            raise InvalidArgumentError(message) from None
-        return cls(endpoint, auth)
+        # Not within `except`: the error of JSON has the text, and with it the token.
+        message = f"{_shown(path)} is not a profile of Delta Sharing: {what}"
+        raise InvalidArgumentError(message)
 
 
 def _auth(found: Mapping[str, Any], version: int, path: str) -> str | OAuthClient:
     if version > _NEWEST_VERSION:
         message = f"{_shown(path)} has version {version} of the profile format; this release reads up to 2"
         raise InvalidArgumentError(message)
-    kind = found.get("type", "bearer_token") if version == _NEWEST_VERSION else "bearer_token"
+    kind: Any = found.get("type", "bearer_token") if version == _NEWEST_VERSION else "bearer_token"
     if kind == _OAUTH:
         scope = str(found.get("scope") or "")
-        return OAuthClient(str(found["clientId"]), str(found["clientSecret"]), str(found["tokenEndpoint"]), scope)
+        client_id, secret = _member(found, "clientId"), _member(found, "clientSecret")
+        return OAuthClient(client_id, secret, _member(found, "tokenEndpoint"), scope)
     if kind != "bearer_token":
-        message = f"{_shown(path)} asks for authorization by {kind}; this release has bearer_token and {_OAUTH}"
+        shown_kind = server_text(str(kind), most=40)
+        message = f"{_shown(path)} asks for authorization by {shown_kind}; this release has bearer_token and {_OAUTH}"
         raise InvalidArgumentError(message)
     expires = found.get("expirationTime")
     if expires and datetime.fromisoformat(expires).astimezone(UTC) < datetime.now(UTC):
-        message = f"the token of {_shown(path)} expired at {expires}: ask the owner of the share for a new profile"
+        shown_end = server_text(expires, most=40)
+        message = f"the token of {_shown(path)} expired at {shown_end}: ask the owner of the share for a new profile"
         raise InvalidArgumentError(message)
-    return str(found["bearerToken"])
+    return _member(found, "bearerToken")
+
+
+def _member(found: Mapping[str, Any], name: str) -> str:
+    """Return a text of the profile.
+
+    Raises:
+        KeyError: It is missing.
+        TypeError: It is something else.
+    """
+    member: Any = found[name]
+    if not isinstance(member, str):
+        raise TypeError(name)
+    return member
 
 
 def _text(path: str) -> str:
@@ -89,15 +109,20 @@ def _text(path: str) -> str:
 def _fetch(url: str) -> str:
     from deltafast.catalog.rest_client import CatalogError, RestClient
 
-    server, _, path = url.partition("://")[2].partition("/")
-    client = RestClient(f"{url.partition('://')[0]}://{server}", "", None, "Delta Sharing")
+    server = server_url(url.partition("?")[0], "the location of the profile of Delta Sharing")
+    host, _, path = server.partition("://")[2].partition("/")
+    query = f"?{url.partition('?')[2]}" if "?" in url else ""
+    client = RestClient(f"{server.partition('://')[0]}://{host}", "", None, "Delta Sharing")
     try:
-        return client.answer("GET", path).data.decode()
+        return client.answer("GET", f"{path}{query}").data.decode()
     except (CatalogError, UnicodeDecodeError) as error:
-        message = f"cannot read the profile of Delta Sharing {_shown(url)}: {error}"
-        raise InvalidArgumentError(message) from None
+        reason = str(error) if isinstance(error, CatalogError) else "it is not text"
+    # The server may send the signature back.
+    secrets = [query, *(value for _, value in parse_qsl(query.removeprefix("?")))]
+    message = f"cannot read the profile of Delta Sharing {_shown(url)}: {server_text(reason, secrets, 1_000)}"
+    raise InvalidArgumentError(message)
 
 
 def _shown(path: str) -> str:
-    """Return the path without a query, which may be a signature."""
-    return path.partition("?")[0] if "://" in path else path
+    """Return the path; a URL without user, password and query, which may be a signature."""
+    return server_text(path) if "://" in path else path

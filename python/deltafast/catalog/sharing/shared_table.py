@@ -12,11 +12,11 @@ from collections import defaultdict
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from deltafast.catalog.catalog_error import CatalogError
 from deltafast.catalog.sharing.client import SharingClient, timestamp_text
 from deltafast.catalog.sharing.profile import ShareProfile
 from deltafast.catalog.sharing.response_lines import FileLine, MetadataLine, ProtocolLine, SignedUrls, read_pages
 from deltafast.catalog.sharing.signed_files import SignedFiles
-from deltafast.exceptions import DeltaProtocolError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -29,6 +29,8 @@ __all__ = ["SharedSnapshot", "SharedTable"]
 _LOG = "_delta_log"
 #: Any: nobody else writes to this log.
 _CHECKPOINT_ID = "00000000-0000-4000-8000-000000000000"
+#: The most versions of a range: the log has a file for each.
+_VERSIONS = 1_000_000
 _CHANGE_DATA_FEED = "delta.enableChangeDataFeed"
 
 
@@ -70,8 +72,9 @@ class SharedTable:
 
         Raises:
             TableNotFoundError: There is no such table.
-            CatalogError: The server refused the request, or does not share the version.
-            DeltaProtocolError: The answer is not as the protocol says.
+            CatalogError: The server refused the request, does not share the version, or its answer is not as the
+                protocol says.
+            DeltaProtocolError: The share needs a newer release.
         """
         asked: dict[str, Any] = {}
         if version is not None:
@@ -82,12 +85,19 @@ class SharedTable:
             asked["includeRefreshToken"] = True
         urls = SignedUrls()
         found, lines = read_pages(self._query, asked, urls)
-        head, adds = _Head(), list[bytes]()
+        head, adds, paths = _Head(), list[bytes](), set[str]()
         for line in lines:
-            if isinstance(line, FileLine):
-                adds.append(_line({line.kind: line.action}))
-            else:
+            if not isinstance(line, FileLine):
                 head.take(line)
+                continue
+            path = line.action["path"]
+            # Of two actions for a path the log has one, so that rows would be missing.
+            if line.kind != "add" or path in paths:
+                problem = f"the action {line.kind}" if line.kind != "add" else "two files of one id"
+                message = f"the sharing server's answer has {problem}, which no version of a table has"
+                raise CatalogError(message)
+            paths.add(path)
+            adds.append(_line({line.kind: line.action}))
         log = {_checkpoint(found): b"\n".join([*head.checkpoint_lines(found), *adds])}
 
         def renew(last: SignedUrls) -> SignedUrls:
@@ -114,8 +124,9 @@ class SharedTable:
 
         Raises:
             TableNotFoundError: There is no such table.
-            CatalogError: The server refused the request, or does not share the changes.
-            DeltaProtocolError: The answer is not as the protocol says.
+            CatalogError: The server refused the request, does not share the changes, or its answer is not as the
+                protocol says.
+            DeltaProtocolError: The share needs a newer release.
         """
         newest = self.newest_version()
         if start is not None and start > newest:
@@ -180,11 +191,11 @@ class _Head:
         """Return both actions.
 
         Raises:
-            DeltaProtocolError: One is missing.
+            CatalogError: One is missing.
         """
         if self.protocol is None or self.metadata is None:
             message = "the sharing server's answer has no protocol or no metadata"
-            raise DeltaProtocolError(message)
+            raise CatalogError(message)
         return [_line({"protocol": self.protocol}), _line({"metaData": self.metadata})]
 
     def checkpoint_lines(self, version: int) -> list[bytes]:
@@ -220,7 +231,7 @@ class _ChangeLog:
             return
         if line.version is None or line.timestamp is None:
             message = "the sharing server's answer has a change without version or timestamp"
-            raise DeltaProtocolError(message)
+            raise CatalogError(message)
         if self._is_open:
             self.last = max(self.last, line.version)
         # The end of a range is only a hint for the server.
@@ -233,6 +244,12 @@ class _ChangeLog:
         before = [version for version in self._metadata if version <= self.first]
         if before:
             self._head.metadata = self._metadata[max(before)]
+        if self.last - self.first >= _VERSIONS:
+            message = (
+                f"the changes that the sharing server gives are those of the versions {self.first} to {self.last}; "
+                f"ask for at most {_VERSIONS} at once"
+            )
+            raise CatalogError(message)
         files: dict[str, bytes] = {}
         times: dict[str, int] = {}
         timestamp = min(self._times.values(), default=0)

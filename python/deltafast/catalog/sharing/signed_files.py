@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import threading
+import re
 import time
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from deltafast._libraries import raise_named
+from deltafast._util.fork_lock import ForkLock
+from deltafast.catalog.http_client import HttpAnswer, HttpClient, NoAnswerError
+from deltafast.catalog.server_text import server_text
 from deltafast.exceptions import StorageError
 
 if TYPE_CHECKING:
@@ -19,6 +21,8 @@ __all__ = ["SignedFiles"]
 
 #: Seconds: to connect, and between two bytes of an answer.
 _TIMEOUT = 60.0
+#: Seconds from a request to the last byte of its answer.
+_ANSWER_SECONDS = 600.0
 #: How often a request is repeated, and seconds before the first repetition; each further one waits twice as long.
 _REPEATS, _WAIT = 5, 0.2
 #: URLs are renewed this many seconds before the first of them expires, or a fifth of their life before.
@@ -26,49 +30,53 @@ _MARGIN = 60.0
 _LATER = (408, 429, 500, 502, 503, 504)
 #: Answers to a URL that has expired: of S3 and Azure 403, of others also these.
 _EXPIRED = (400, 401, 403)
+#: The header of an answer with a part of a file: its first byte, its last one, and the size of the file.
+_CONTENT_RANGE = re.compile(r"bytes (\d{1,18})-(\d{1,18})/(?:(\d{1,18})|\*)", re.ASCII)
+#: A size that no file has.
+_ANY_SIZE = 1 << 50
+_LENGTH = re.compile(r"\d{1,18}", re.ASCII)
 
 
 class SignedFiles:
-    """The files of a table by their paths, for all threads.
+    """The files of a table by their paths, for all threads and forked processes.
 
     Args:
         urls: The URLs.
         renew: Asks the server for URLs of the same files, with what the last ones came with.
+
+    Raises:
+        MissingLibraryError: urllib3 is not installed.
     """
 
     def __init__(self, urls: SignedUrls, renew: Callable[[SignedUrls], SignedUrls]) -> None:
-        try:
-            import urllib3
-        except ModuleNotFoundError as error:
-            raise_named(error, "Delta Sharing")
-            raise
-        self._pool = urllib3.PoolManager(maxsize=32, retries=False, timeout=urllib3.Timeout(_TIMEOUT))
+        self._http = HttpClient(32, _TIMEOUT, "Delta Sharing")
         self._renew = renew
-        self._lock = threading.Lock()
+        self._lock = ForkLock()
         self._take(urls)
 
     def read(self, path: str, start: int, end: int) -> bytes:
-        """Return the bytes from `start` to `end`, the latter exclusive.
+        """Return the bytes from `start` to `end`, the latter exclusive; fewer where the file ends before.
 
         Raises:
             FileNotFoundError: There is no such file.
             PermissionError: The server gives no URL of the file, or one that is refused.
-            StorageError: There is no answer.
+            StorageError: There is no answer, or it is not the one to the question.
         """
         if end <= start:
             return b""
         answer = self._get(path, start, end)
-        data: bytes = answer.data
-        # A server without ranges sends everything.
-        return data if answer.status == HTTPStatus.PARTIAL_CONTENT else data[start:end]
+        if answer.status == HTTPStatus.OK:
+            # A server without ranges sends everything.
+            return answer.data[start:end]
+        return answer.data
 
     def size(self, path: str) -> int:
         """Return the length of a file; the errors are those of `read`."""
         answer = self._get(path, 0, 1)
-        total = answer.headers.get("Content-Range", "").rpartition("/")[2]
-        return int(total) if total.isdigit() else len(answer.data)
+        size = _whole_size(answer)
+        return len(self.read(path, 0, _ANY_SIZE)) if size is None else size
 
-    def _get(self, path: str, start: int, end: int) -> Any:
+    def _get(self, path: str, start: int, end: int) -> HttpAnswer:
         urls = self._urls
         if time.time() >= self._renew_at:
             urls = self._renewed(urls)
@@ -85,25 +93,27 @@ class SignedFiles:
             raise PermissionError(message)
         raise StorageError(what)
 
-    def _answer(self, urls: SignedUrls, path: str, start: int, end: int) -> Any:
-        """Return an answer; no error has the URL."""
-        import urllib3
-
+    def _answer(self, urls: SignedUrls, path: str, start: int, end: int) -> HttpAnswer:
+        """Return an answer, with its body where it is a part of the file; no error has the URL."""
         url = urls.by_path.get(path)
         if url is None:
             message = "the sharing server has no URL for it any more: the table has changed, open it again"
             raise PermissionError(message)
-        headers, wait, reason = {"Range": f"bytes={start}-{end - 1}"}, _WAIT, ""
+        wait, reason = _WAIT, ""
         for left in range(_REPEATS, -1, -1):
             try:
-                answer = self._pool.request("GET", url, headers=headers, redirect=False)
+                answer = self._http.request("GET", url, _ANSWER_SECONDS, {"Range": f"bytes={start}-{end - 1}"})
                 if answer.status not in _LATER or not left:
+                    _load(answer, start, end)
                     return answer
-            except urllib3.exceptions.HTTPError as error:
-                reason = type(error).__name__
-            if left:
-                time.sleep(wait)
-                wait *= 2
+                answer.close()
+            except NoAnswerError as error:
+                reason = str(error)
+                left = 0 if error.is_final else left  # noqa: PLW2901 - the last attempt
+            if not left:
+                break
+            time.sleep(wait)
+            wait *= 2
         message = f"the store of the share does not answer: {reason}"
         raise StorageError(message)
 
@@ -118,6 +128,49 @@ class SignedFiles:
         self._urls = urls
         now = time.time()
         self._renew_at = float("inf")
-        if urls.expires_ms is not None:
-            life = max(0.0, urls.expires_ms / 1000 - now)
+        # With new URLs that have expired already the clocks disagree: the store's answer decides.
+        if urls.expires_ms is not None and urls.expires_ms / 1000 > now:
+            life = urls.expires_ms / 1000 - now
             self._renew_at = now + life - min(_MARGIN, life / 5)
+
+
+def _load(answer: HttpAnswer, start: int, end: int) -> None:
+    """Read the part of a file from an answer, after a comparison with the question.
+
+    Raises:
+        NoAnswerError: It is another part, or a part of it is missing.
+    """
+    if answer.status == HTTPStatus.OK:
+        # The rest of a file that is sent whole is not needed.
+        answer.load_until(end)
+        return
+    if answer.status != HTTPStatus.PARTIAL_CONTENT:
+        answer.close()
+        return
+    header = answer.headers.get("Content-Range", "")
+    content_range = _CONTENT_RANGE.fullmatch(header)
+    if content_range is None:
+        answer.close()
+        message = f"it is a part of the file with the header Content-Range {server_text(header, most=60)!r}"
+        raise NoAnswerError(message, is_final=True)
+    first, last = int(content_range[1]), int(content_range[2])
+    size = None if content_range[3] is None else int(content_range[3])
+    expected_end = end if size is None else min(end, size)
+    if first != start or last + 1 != expected_end:
+        answer.close()
+        message = f"it has the bytes {first} to {last} of the file where {start} to {expected_end - 1} were asked for"
+        raise NoAnswerError(message, is_final=True)
+    length = last + 1 - first
+    answer.load(length, is_expanded=False)
+    if len(answer.data) != length:
+        message = f"it has {len(answer.data)} bytes of {length}"
+        raise NoAnswerError(message)
+
+
+def _whole_size(answer: HttpAnswer) -> int | None:
+    """Return the size of the file in the headers of an answer; None if they do not have it."""
+    if answer.status == HTTPStatus.PARTIAL_CONTENT:
+        content_range = _CONTENT_RANGE.fullmatch(answer.headers.get("Content-Range", ""))
+        return int(content_range[3]) if content_range is not None and content_range[3] is not None else None
+    length = answer.headers.get("Content-Length", "")
+    return int(length) if _LENGTH.fullmatch(length) else None

@@ -8,11 +8,15 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from urllib.parse import quote
 
+from deltafast.catalog.catalog_error import CatalogError
 from deltafast.catalog.missing_table import missing_table
-from deltafast.catalog.rest_client import CatalogError, OAuthClient, RestClient
+from deltafast.catalog.rest_client import OAuthClient, RestClient
+from deltafast.catalog.server_text import checked_location, server_text, server_url
 from deltafast.catalog.unity.databricks_login import databricks_login
 from deltafast.catalog.unity.external_table import delta_definition, tables_definition
+from deltafast.catalog.unity.loaded_table import LoadedTable, loaded_table
 from deltafast.catalog.unity.table_name import CATALOG, TableName, parse_name
+from deltafast.catalog.unity.table_policies import refuse_policies
 from deltafast.catalog.unity.vended_credentials import SERVERS_WITHOUT, PathCredentials
 from deltafast.exceptions import DeltaProtocolError, InvalidArgumentError, TableNotFoundError
 
@@ -32,6 +36,8 @@ _CLIENT = ("unity_client_id", "databricks_client_id")
 _SECRET = ("unity_client_secret", "databricks_client_secret")
 _OPTIONS = {*_URL, *_TOKEN, *_CLIENT, *_SECRET}
 _TOKENS = ("page_token", "next_page_token")
+#: Answers of a server that has the Delta API alone.
+_WITHOUT_TABLES = (404, 405, 501)
 #: Versions of the Delta API that this client speaks.
 _VERSIONS = "1.0"
 #: The endpoint for the metrics of commits, as servers name it that have it.
@@ -48,13 +54,12 @@ class CatalogTable(NamedTuple):
     #: Its id in the catalog.
     id: str
     #: The answer of the Delta API; None for a server without it.
-    loaded: Mapping[str, Any] | None
+    loaded: LoadedTable | None
 
     @property
     def is_managed(self) -> bool:
         """Whether the catalog owns the commits of the table."""
-        properties: dict[str, str] = {} if self.loaded is None else self.loaded["metadata"].get("properties") or {}
-        return properties.get("delta.feature.catalogManaged") == "supported"
+        return self.loaded is not None and self.loaded.properties.get("delta.feature.catalogManaged") == "supported"
 
 
 class UnityCatalog:
@@ -85,8 +90,10 @@ class UnityCatalog:
         *,
         oauth: OAuthClient | None = None,
     ) -> None:
-        self._given = url, token, oauth
-        url = url or _variable(_URL)
+        given_url = None if url is None else _server(url)
+        #: With neither user nor password: they are not sent.
+        self._given = given_url, token, oauth
+        url = given_url or _variable(_URL)
         auth: str | Callable[[], str] | OAuthClient | None = oauth or token or _variable(_TOKEN)
         client_id, secret = _variable(_CLIENT), _variable(_SECRET)
         if auth is None and client_id and secret:
@@ -97,8 +104,7 @@ class UnityCatalog:
                 message = "no server of Unity Catalog is given: set DATABRICKS_HOST, or give UnityCatalog(url, token)"
                 raise InvalidArgumentError(message)
             url, auth = login.url, auth or login.token
-        server = (url if "://" in url else f"https://{url}").rstrip("/").removesuffix(_API)
-        self._client = RestClient(server, _API, auth, "Unity Catalog")
+        self._client = RestClient(_server(url), _API, auth, "Unity Catalog")
         #: The endpoints of the Delta API by catalog; None where the server lacks it.
         self._delta_apis: dict[str, frozenset[str] | None] = {}
 
@@ -116,17 +122,15 @@ class UnityCatalog:
 
     def catalogs(self) -> list[str]:
         """Return the names of the catalogs."""
-        return sorted(found["name"] for found in self._client.pages("catalogs", {}, "catalogs", _TOKENS))
+        return self._names("catalogs", {})
 
     def schemas(self, catalog: str) -> list[str]:
         """Return the names of the schemas of a catalog."""
-        found = self._client.pages("schemas", {"catalog_name": catalog}, "schemas", _TOKENS)
-        return sorted(schema["name"] for schema in found)
+        return self._names("schemas", {"catalog_name": catalog})
 
     def tables(self, catalog: str, schema: str) -> list[str]:
         """Return the names of the tables of a schema."""
-        query = {"catalog_name": catalog, "schema_name": schema}
-        return sorted(table["name"] for table in self._client.pages("tables", query, "tables", _TOKENS))
+        return self._names("tables", {"catalog_name": catalog, "schema_name": schema})
 
     def table(self, name: str) -> CatalogTable:
         """Return what the catalog knows of a table.
@@ -136,8 +140,8 @@ class UnityCatalog:
 
         Raises:
             TableNotFoundError: There is no such table; the message has the nearest name.
-            DeltaProtocolError: The table is not one of Delta Lake.
-            CatalogError: The server refused the request.
+            DeltaProtocolError: The table is not one of Delta Lake, or has a row filter or a column mask.
+            CatalogError: The server refused the request, or its answer is not one of its API.
         """
         found = parse_name(name)
         try:
@@ -210,7 +214,7 @@ class UnityCatalog:
         """
         found = parse_name(name)
         try:
-            self._client.call("DELETE", f"tables/{quote(str(found), safe='')}")
+            self._client.call("DELETE", _table_path(found))
         except CatalogError as error:
             if error.is_not_found:
                 raise self._not_found(found) from None
@@ -240,7 +244,7 @@ class UnityCatalog:
             query = {"catalog": catalog, "protocol-versions": _VERSIONS}
             try:
                 found = self._client.call("GET", "delta/v1/config", query)
-                self._delta_apis[catalog] = frozenset(found.get("endpoints") or ())
+                self._delta_apis[catalog] = frozenset(found.strings("endpoints"))
             except CatalogError as error:
                 if error.kind == "NoSuchCatalogException":
                     raise
@@ -255,26 +259,38 @@ class UnityCatalog:
         return self._has_delta_api(catalog) and _METRICS in (self._delta_apis[catalog] or ())
 
     def _of_delta_api(self, name: TableName) -> CatalogTable:
-        loaded = self._client.call("GET", f"delta/v1/{name.path}")
-        metadata = loaded["metadata"]
-        return CatalogTable(name, metadata["table-type"], metadata["location"], metadata["table-uuid"], loaded)
+        answer = self._client.call("GET", f"delta/v1/{name.path}")
+        refuse_policies(name, {**answer.members, **answer.object("metadata").members})
+        loaded = loaded_table(answer)
+        # The Delta API knows no policies, so that its answer does not say whether there are some.
+        try:
+            refuse_policies(name, self._client.call("GET", _table_path(name)).members)
+        except CatalogError as error:
+            if error.status not in _WITHOUT_TABLES:
+                raise
+        return CatalogTable(name, loaded.kind, loaded.location, loaded.id, loaded)
 
     def _of_tables_api(self, name: TableName) -> CatalogTable:
         try:
-            found = self._client.call("GET", f"tables/{quote(str(name), safe='')}")
+            answer = self._client.call("GET", _table_path(name))
         except CatalogError as error:
             if error.is_not_found:
                 raise self._not_found(name) from None
             raise
-        form = found.get("data_source_format")
-        if form != "DELTA" or not found.get("storage_location"):
-            kind = form or found.get("table_type") or "unknown"
-            message = f"{name} is not a table of Delta Lake: it has the format {kind}"
+        form, kind = answer.optional_text("data_source_format"), answer.text("table_type")
+        if form != "DELTA" or not answer.optional_text("storage_location"):
+            shown = server_text(form or kind, most=60)
+            message = f"{name} is not a table of Delta Lake: it has the format {shown}"
             raise DeltaProtocolError(message)
-        if found.get("table_type") == "MANAGED" and "delta.feature.catalogManaged" in (found.get("properties") or {}):
+        refuse_policies(name, answer.members)
+        if kind == "MANAGED" and "delta.feature.catalogManaged" in answer.text_map("properties"):
             message = f"{name} is a managed table, and {self._client.server} has no Delta API to commit to it"
             raise DeltaProtocolError(message)
-        return CatalogTable(name, found["table_type"], found["storage_location"], found["table_id"], None)
+        location = checked_location(answer.text("storage_location"))
+        return CatalogTable(name, kind, location, answer.text("table_id"), None)
+
+    def _names(self, kind: str, query: Mapping[str, str]) -> list[str]:
+        return sorted(entry.text("name") for entry in self._client.pages(kind, query, kind, _TOKENS))
 
     def _location_of(self, name: TableName) -> str | None:
         try:
@@ -294,6 +310,16 @@ class UnityCatalog:
 
 def _unpickled(url: str, token: str | None, oauth: OAuthClient | None) -> UnityCatalog:
     return UnityCatalog(url, token, oauth=oauth)
+
+
+def _server(url: str) -> str:
+    """Return the URL of a server without the path of its API."""
+    return server_url(url, "the URL of the server of Unity Catalog").removesuffix(_API)
+
+
+def _table_path(name: TableName) -> str:
+    """Return the path of a table in the tables API."""
+    return f"tables/{quote(str(name), safe='')}"
 
 
 def _variable(names: tuple[str, ...]) -> str | None:

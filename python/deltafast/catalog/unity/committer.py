@@ -7,17 +7,20 @@ import json
 import time
 from typing import TYPE_CHECKING, Any
 
-from deltafast.catalog.committer import LogTail, StagedCommit
-from deltafast.catalog.rest_client import CatalogError
+from deltafast.catalog.catalog_error import CatalogError
+from deltafast.catalog.unity.loaded_table import UNIFORM, has_uniform, loaded_table
 from deltafast.catalog.unity.log_actions import commit_report, updates
+from deltafast.catalog.unity.table_policies import refuse_policies
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from deltafast.catalog.committer import LogTail, StagedCommit
     from deltafast.catalog.rest_client import RestClient
+    from deltafast.catalog.unity.loaded_table import LoadedTable
     from deltafast.catalog.unity.table_name import TableName
 
-__all__ = ["UnityCommitter", "actions_of", "log_tail", "timestamp_of"]
+__all__ = ["UnityCommitter", "actions_of", "timestamp_of", "uniform_refusal"]
 
 
 #: How often a change of the definition is sent again, after another one.
@@ -38,14 +41,14 @@ class UnityCommitter:
     permits = frozenset({"optimize"})
 
     def __init__(
-        self, client: RestClient, name: TableName, loaded: Mapping[str, Any], *, takes_metrics: bool = False
+        self, client: RestClient, name: TableName, loaded: LoadedTable, *, takes_metrics: bool = False
     ) -> None:
-        self._client, self._path = client, f"delta/v1/{name.path}"
+        self._client, self._name, self._path = client, name, f"delta/v1/{name.path}"
         self._takes_metrics = takes_metrics
         #: Of commits that are not published yet.
         self._reports: list[dict[str, int]] = []
-        self._id: str = loaded["metadata"]["table-uuid"]
-        self._loaded: Mapping[str, Any] | None = loaded
+        self._id = loaded.id
+        self._loaded: LoadedTable | None = loaded
         self._keep_definition(loaded)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -56,12 +59,19 @@ class UnityCommitter:
         """See `Committer`."""
         loaded, self._loaded = self._loaded, None
         if loaded is None:
-            loaded = self._client.call("GET", self._path)
-            if loaded["metadata"]["table-uuid"] != self._id:
+            answer = self._client.call("GET", self._path)
+            refuse_policies(self._name, {**answer.members, **answer.object("metadata").members})
+            loaded = loaded_table(answer)
+            if loaded.id != self._id:
                 message = f"{self._path} is another table now: it was dropped and created again"
                 raise PermissionError(message)
         self._keep_definition(loaded)
-        return log_tail(loaded)
+        return loaded.log_tail
+
+    def check_properties(self, properties: Mapping[str, str]) -> None:
+        """See `Committer`: a commit to a table with Iceberg metadata has to bring the metadata that belongs to it."""
+        if self._has_iceberg or has_uniform(properties):
+            raise NotImplementedError(uniform_refusal(self._name))
 
     def ratify(self, commit: StagedCommit, text: bytes) -> bool:
         """See `Committer`."""
@@ -128,13 +138,12 @@ class UnityCommitter:
         requirements = [{"type": "assert-table-uuid", "uuid": self._id}]
         if has_etag:
             requirements.append({"type": "assert-etag", "etag": self._etag})
-        loaded = self._client.call("POST", self._path, body={"requirements": requirements, "updates": changes})
-        self._keep_definition(loaded)
+        answer = self._client.call("POST", self._path, body={"requirements": requirements, "updates": changes})
+        self._keep_definition(loaded_table(answer))
 
-    def _keep_definition(self, loaded: Mapping[str, Any]) -> None:
+    def _keep_definition(self, loaded: LoadedTable) -> None:
         """Keep the properties that the catalog has, to find those that a commit removes, and their entity tag."""
-        self._properties: dict[str, str] = dict(loaded["metadata"].get("properties") or {})
-        self._etag: str = loaded["metadata"]["etag"]
+        self._properties, self._etag, self._has_iceberg = loaded.properties, loaded.etag, loaded.has_iceberg
 
     def _has(self, commit: StagedCommit) -> bool:
         """Return whether the catalog's commit of a version is this one: a repeated yes can look like a no."""
@@ -155,9 +164,9 @@ def timestamp_of(actions: list[dict[str, Any]]) -> int:
     return int(info.get("inCommitTimestamp", info.get("timestamp", 0)))
 
 
-def log_tail(loaded: Mapping[str, Any]) -> LogTail:
-    """Return the versions in the answer to a load."""
-    given: list[dict[str, Any]] = loaded.get("commits") or []
-    commits = [StagedCommit(found["version"], found["file-name"], found["file-size"]) for found in given]
-    commits.sort(key=lambda commit: commit.version)
-    return LogTail(loaded.get("latest-table-version"), commits)
+def uniform_refusal(name: TableName) -> str:
+    """Return why there are no commits to a table with Iceberg metadata."""
+    return (
+        f"{name} has Iceberg metadata (UniForm, `{UNIFORM}`), and a commit to it must carry new Iceberg metadata "
+        "(`uniform.iceberg`), which deltafast does not write: write to it with an engine that does"
+    )

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
+from deltafast.catalog.catalog_error import CatalogError
 from deltafast.catalog.committer import LogTail, StagedCommit
-from deltafast.catalog.rest_client import CatalogError
-from deltafast.catalog.unity.committer import actions_of, timestamp_of
+from deltafast.catalog.server_text import checked_location
+from deltafast.catalog.unity.committer import actions_of, timestamp_of, uniform_refusal
+from deltafast.catalog.unity.loaded_table import has_uniform, loaded_table
 from deltafast.catalog.unity.log_actions import definition
 from deltafast.catalog.unity.vended_credentials import VendedCredentials
 from deltafast.exceptions import InvalidArgumentError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from deltafast.catalog.rest_client import RestClient
     from deltafast.catalog.unity.table_name import TableName
 
@@ -53,7 +58,8 @@ class StagedTable:
                 message = f"there is a table {name} already"
                 raise InvalidArgumentError(message) from None
             raise
-        self.location: str = made["location"]
+        self.location = checked_location(made.text("location"))
+        self._id = made.text("table-id")
         self._made = made
         self._first: StagedCommit | None = None
         self._text = b""
@@ -63,21 +69,25 @@ class StagedTable:
     @property
     def provider(self) -> VendedCredentials:
         """The provider of credentials to write the first version."""
-        path = f"delta/v1/staging-tables/{self._made['table-id']}/credentials"
+        path = f"delta/v1/staging-tables/{quote(self._id, safe='')}/credentials"
         return VendedCredentials(self._client, path, self.location, is_delta_api=True, is_staging=True)
 
     @property
     def properties(self) -> dict[str, str]:
         """The properties that the server requires or suggests, as a table's configuration has them."""
         made = self._made
-        wanted: dict[str, str | None] = {**(made.get("suggested-properties") or {}), **made["required-properties"]}
-        given = {key: value for key, value in wanted.items() if value is not None}
-        features: list[str] = made["required-protocol"].get("writer-features") or []
+        given = {**made.text_map("suggested-properties"), **made.text_map("required-properties")}
+        features = made.object("required-protocol").strings("writer-features")
         for feature in features:
             # The committer makes the table catalog-managed.
             if feature != "catalogManaged" and _BY_PROPERTY.get(feature) not in given:
                 given[f"delta.feature.{feature}"] = "supported"
         return given
+
+    def check_properties(self, properties: Mapping[str, str]) -> None:
+        """See `Committer`: a new table with Iceberg metadata has to bring it."""
+        if has_uniform(properties):
+            raise NotImplementedError(uniform_refusal(self._name))
 
     def log_tail(self) -> LogTail:
         """See `Committer`."""
@@ -124,5 +134,4 @@ class StagedTable:
             raise CatalogError(message)
 
     def _has_name(self) -> bool:
-        loaded = self._client.call("GET", f"delta/v1/{self._name.path}")
-        return loaded["metadata"]["table-uuid"] == self._made["table-id"]
+        return loaded_table(self._client.call("GET", f"delta/v1/{self._name.path}")).id == self._id

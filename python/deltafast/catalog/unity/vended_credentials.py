@@ -5,11 +5,10 @@ from __future__ import annotations
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from deltafast.catalog.rest_client import CatalogError
+from deltafast.catalog.catalog_error import CatalogError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
+    from deltafast.catalog.json_answer import JsonObject
     from deltafast.catalog.rest_client import RestClient
 
 __all__ = ["SERVERS_WITHOUT", "PathCredentials", "VendedCredentials", "plain_credentials"]
@@ -71,10 +70,9 @@ class VendedCredentials(NamedTuple):
     def _of(self, operation: str) -> dict[str, Any]:
         if self.is_delta_api:
             query = None if self.is_staging else {"operation": operation}
-            found = self.client.call("GET", self.path, query)
-            return plain_credentials(found["storage-credentials"], self.location)
+            return plain_credentials(self.client.call("GET", self.path, query, is_secret=True), self.location)
         body = {"table_id": self.path, "operation": operation}
-        return _of_tables_api(self.client.call("POST", "temporary-table-credentials", body=body))
+        return _of_tables_api(self.client.call("POST", "temporary-table-credentials", body=body, is_secret=True))
 
 
 class PathCredentials(NamedTuple):
@@ -108,41 +106,42 @@ class PathCredentials(NamedTuple):
     def _of_delta_api(self) -> dict[str, Any]:
         query = {"location": self.location, "operation": self.operation}
         try:
-            found = self.client.call("GET", "delta/v1/temporary-path-credentials", query)
+            answer = self.client.call("GET", "delta/v1/temporary-path-credentials", query, is_secret=True)
         except CatalogError as error:
             if error.status not in SERVERS_WITHOUT:
                 raise
             body = {"url": self.location, "operation": _PATH_OPERATIONS[self.operation]}
-            return _of_tables_api(self.client.call("POST", "temporary-path-credentials", body=body))
-        return plain_credentials(found["storage-credentials"], self.location)
+            return _of_tables_api(self.client.call("POST", "temporary-path-credentials", body=body, is_secret=True))
+        return plain_credentials(answer, self.location)
 
 
-def plain_credentials(credentials: Iterable[Mapping[str, Any]], location: str) -> dict[str, Any]:
+def plain_credentials(answer: JsonObject, location: str) -> dict[str, Any]:
     """Return those credentials of the Delta API that are for the longest prefix of a location.
 
     Raises:
         PermissionError: The catalog gives no credentials for the location.
+        CatalogError: The answer is not one of the API.
     """
-    place = location.rstrip("/") + "/"
-    fitting = [found for found in credentials if place.startswith(found["prefix"].rstrip("/") + "/")]
+    folder = location.rstrip("/") + "/"
+    prefixes = [(found.text("prefix"), found) for found in answer.required_objects("storage-credentials")]
+    fitting = [(prefix, found) for prefix, found in prefixes if folder.startswith(prefix.rstrip("/") + "/")]
     if not fitting:
         message = f"the credentials of the catalog do not cover {location}"
         raise PermissionError(message)
-    best = max(fitting, key=lambda found: len(found["prefix"]))
-    values: dict[str, Any] = {
-        _DELTA_KEYS[key]: value for key, value in best["config"].items() if key in _DELTA_KEYS and value
-    }
-    return {**values, "expires_at": best["expiration-time-ms"] / 1000}
+    _, best = max(fitting, key=lambda pair: len(pair[0]))
+    config = best.object("config")
+    values: dict[str, Any] = {name: value for key, name in _DELTA_KEYS.items() if (value := config.optional_text(key))}
+    return {**values, "expires_at": best.integer("expiration-time-ms") / 1000}
 
 
-def _of_tables_api(found: Mapping[str, Any]) -> dict[str, Any]:
-    expiry = found.get("expiration_time")
+def _of_tables_api(answer: JsonObject) -> dict[str, Any]:
+    expiry = answer.optional_integer("expiration_time")
     values: dict[str, Any] = {"expires_at": None if expiry is None else expiry / 1000}
-    if aws := found.get("aws_temp_credentials"):
-        values |= {"access_key_id": aws["access_key_id"], "secret_access_key": aws["secret_access_key"]}
-        values["token"] = aws.get("session_token")
-    elif azure := found.get("azure_user_delegation_sas"):
-        values["sas_token"] = azure["sas_token"]
-    elif google := found.get("gcp_oauth_token"):
-        values["token"] = google["oauth_token"]
+    if aws := answer.optional_object("aws_temp_credentials"):
+        values |= {name: aws.text(name) for name in ("access_key_id", "secret_access_key")}
+        values["token"] = aws.optional_text("session_token")
+    elif azure := answer.optional_object("azure_user_delegation_sas"):
+        values["sas_token"] = azure.text("sas_token")
+    elif google := answer.optional_object("gcp_oauth_token"):
+        values["token"] = google.text("oauth_token")
     return values
