@@ -21,7 +21,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
+import deltafast.polars
 from deltafast import DeltaTable, write_deltalake
+from deltafast._deltalake.table import DeltaTable as DropInTable
 from deltafast.catalog import SharingClient, UnityCatalog, rest_client
 from deltafast.catalog import http_client as http_limits
 from deltafast.catalog.glue.client import GlueCatalog
@@ -31,6 +33,7 @@ from deltafast.catalog.sharing import client as sharing_client
 from deltafast.catalog.sharing import response_lines, signed_files
 from deltafast.catalog.sharing.share_name import ShareName
 from deltafast.catalog.unity.resolve import provider_of
+from deltafast.cli import main
 from deltafast.exceptions import DeltaError, DeltaProtocolError, InvalidArgumentError, TableNotFoundError
 
 if TYPE_CHECKING:
@@ -1239,3 +1242,36 @@ def test_pages_of_glue_that_return_are_an_error(server, glue, caplog):
     server.odd = lambda _: as_json({"DatabaseList": [], "NextToken": "a"})
     error = refused(lambda: list(glue._names("get_databases", "DatabaseList", parse_glue_name("a.b"))), caplog)
     assert "the same page twice" in str(error)
+
+
+#: What reads a table by its name, with the server of the environment.
+SURFACES = {
+    "native": lambda: DeltaTable(NAME),
+    "drop-in": lambda: DropInTable(NAME),
+    "Polars": lambda: deltafast.polars.scan_delta(NAME).collect(),
+    "SQL": lambda: deltafast.sql(f"SELECT * FROM delta.`{NAME}`"),
+    "SQL of a change": lambda: deltafast.sql(f"DELETE FROM delta.`{NAME}` WHERE id = 1"),
+}
+
+
+@pytest.mark.parametrize("policy", ["a row filter", "a mask"])
+@pytest.mark.parametrize("surface", SURFACES)
+def test_each_surface_refuses_a_table_with_a_policy(server, tmp_path, monkeypatch, caplog, surface, policy):
+    written(server, tmp_path / "t")
+    monkeypatch.setenv("DATABRICKS_HOST", server.url)
+    monkeypatch.setenv("DATABRICKS_TOKEN", TOKEN)
+    answered(server, r"GET \S+/tables/main.sales.orders", lambda: as_json(described(server, **POLICIES[policy])))
+    assert "main.sales.orders" in str(refused(SURFACES[surface], caplog, DeltaProtocolError))
+
+
+@pytest.mark.parametrize("policy", ["a row filter", "a mask"])
+def test_the_command_line_refuses_a_table_with_a_policy(server, tmp_path, monkeypatch, capsys, policy):
+    written(server, tmp_path / "t")
+    monkeypatch.setenv("DATABRICKS_HOST", server.url)
+    monkeypatch.setenv("DATABRICKS_TOKEN", TOKEN)
+    answered(server, r"GET \S+/tables/main.sales.orders", lambda: as_json(described(server, **POLICIES[policy])))
+    for command in ("head", "info", "files"):
+        assert main([command, NAME]) == 1
+        shown = capsys.readouterr()
+        assert "main.sales.orders" in shown.err
+        assert TOKEN not in shown.err + shown.out
