@@ -5,7 +5,7 @@ of dicts are in `deltafast._core_types`. A `schema` is a string as in `schemaStr
 `deltafast.exceptions`. Every blocking call releases the GIL and reacts to Ctrl-C.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Generic, TypeVar, final
 from typing import Protocol as Interface
 
@@ -143,13 +143,16 @@ class ArrowTable:
 
 @final
 class ArrowStream:
-    """A stream of record batches that can be read once; its producers never need the GIL."""
+    """A stream of record batches that can be read once; each batch goes to one of the threads that read."""
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """Export the whole stream; afterwards this object is empty."""
     def __arrow_c_schema__(self) -> object: ...
     def interruptible(self) -> object:
-        """Export it for a library that releases the GIL while it pulls: Ctrl-C ends the stream, `check` raises it."""
+        """Export it for a library that releases the GIL while it pulls: Ctrl-C ends the stream, `check` raises it.
+
+        Several exports share the batches.
+        """
     def __iter__(self) -> ArrowStream: ...
     def __next__(self) -> ArrowBatch:
         """Return the next batch, or raise the typed error if the stream has failed."""
@@ -602,6 +605,12 @@ def is_deltatable(uri: str, storage_options: dict[str, str] | None = None, store
 def version() -> str: ...
 def build_profile() -> str: ...
 def evaluate(tree: BoundTree, stream: ArrowStreamExportable) -> ArrowStream: ...
+def python_batches(batches: Iterator[object], schema: object, progress_of: ArrowStream | None = None) -> ArrowStream:
+    """Return the batches of an iterator, which have an Arrow C array, cast to the types of a schema."""
+
+def cast_stream(stream: ArrowStreamExportable, schema: object) -> ArrowStream:
+    """Return a stream with its columns cast to the types of a schema; a value that does not fit is an error."""
+
 def write_files(
     uri: str,
     schema: str,

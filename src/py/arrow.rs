@@ -1,184 +1,226 @@
 //! Exchange of Arrow data through the `PyCapsule` interface: streams, schemas and batches,
 //! zero-copy in both directions.
 
-use std::ffi::CStr;
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::mem;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_array::cast::AsArray;
 use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema, to_ffi};
 use arrow_array::ffi_stream::{FFI_ArrowArrayStream, RecordBatchStreamReader};
-use arrow_array::{Array, RecordBatch, RecordBatchOptions, RecordBatchReader, StructArray};
+use arrow_array::{Array, RecordBatch, StructArray};
 use arrow_cast::cast;
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 use pyo3::prelude::*;
-use pyo3::types::{PyCapsule, PyTuple};
+use pyo3::types::{PyCapsule, PyIterator, PyTuple};
 
 use super::error::to_python;
-use super::runtime::ReadAheadIterator;
+use super::shared_batches::{
+    ARRAY, BatchSource, ConsumerKind, SCHEMA, SharedBatches, StreamError, as_schema,
+};
 use super::values::BoundTree;
 use crate::error::{Error, Result};
-use crate::exec::ProgressCounter;
+use crate::exec::{ProgressCounter, panic_error};
 use crate::scan::BatchStream;
 
 const STREAM: &CStr = c"arrow_array_stream";
-const SCHEMA: &CStr = c"arrow_schema";
-const ARRAY: &CStr = c"arrow_array";
-
-type BatchIterator = Box<dyn Iterator<Item = Result<RecordBatch>> + Send>;
+/// The error number of a failed read, as `errno` has it on all platforms.
+const EINVAL: c_int = 22;
 
 /// A one-shot stream of record batches.
 #[pyclass(frozen, module = "deltafast._core")]
 pub(super) struct ArrowStream {
     schema: SchemaRef,
-    batches: Mutex<Option<BatchIterator>>,
-    /// The batches that are read ahead for a consumer in Python.
-    ahead: Mutex<Option<ReadAheadIterator<RecordBatch>>>,
+    batches: Arc<SharedBatches>,
     progress: ProgressCounter,
     /// Whether the work behind the stream calls Python, as a store implemented in Python does.
     calls_python: bool,
-    /// The error that ended the stream, for consumers of the C interface, which only get a string.
-    failure: Arc<Mutex<Option<StreamError>>>,
-}
-
-/// The error that ended a stream.
-enum StreamError {
-    Core(Error),
-    /// A signal handler's exception.
-    Python(PyErr),
 }
 
 impl ArrowStream {
     pub(super) fn new(batches: BatchStream, calls_python: bool) -> Self {
+        let source = BatchSource::Core(batches.batches);
         Self {
             schema: batches.schema,
-            batches: Mutex::new(Some(batches.batches)),
-            ahead: Mutex::default(),
+            batches: Arc::new(SharedBatches::new(source, Arc::default())),
             progress: batches.progress,
             calls_python,
-            failure: Arc::default(),
         }
-    }
-
-    fn take(&self) -> Option<BatchIterator> {
-        if let Some(ahead) = self.take_ahead() {
-            return Some(Box::new(ahead));
-        }
-        self.batches
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take()
     }
 
     fn export<'py>(
         &self,
         py: Python<'py>,
         schema: SchemaRef,
-        batches: GilAwareBatches,
-        cast: bool,
+        batches: Arc<SharedBatches>,
+        consumer: ConsumerKind,
     ) -> PyResult<Bound<'py, PyCapsule>> {
-        let reader = ExportedBatchReader {
+        let stream = ExportedStream {
+            cast: schema.as_ref() != self.schema.as_ref(),
             schema,
             batches,
-            cast,
-            failure: Arc::clone(&self.failure),
+            consumer,
+            messages: Mutex::default(),
         };
-        PyCapsule::new_with_value(py, FFI_ArrowArrayStream::new(Box::new(reader)), STREAM)
-    }
-
-    fn take_ahead(&self) -> Option<ReadAheadIterator<RecordBatch>> {
-        self.ahead
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take()
+        PyCapsule::new_with_value(py, stream.into_ffi(), STREAM)
     }
 }
 
-/// Batches for a consumer of the C interface; the typed error is kept by the stream.
-struct ExportedBatchReader {
+/// A stream behind the C interface, whose callbacks several threads may enter at once; the typed
+/// error is kept by the stream.
+struct ExportedStream {
     schema: SchemaRef,
-    batches: GilAwareBatches,
     cast: bool,
-    failure: Arc<Mutex<Option<StreamError>>>,
+    batches: Arc<SharedBatches>,
+    consumer: ConsumerKind,
+    /// Each error that a consumer got, the last one at the end: a thread may still read one while
+    /// another thread gets the next.
+    messages: Mutex<Vec<CString>>,
 }
 
-/// The consumer of the batches, which determines whether Python can be called.
-enum GilAwareBatches {
-    /// Any consumer, which may hold the GIL: it is neither acquired nor released.
-    Anybody(BatchIterator),
-    /// Any consumer, but a store implemented in Python needs the GIL: if the consumer holds it, it
-    /// is released while a batch is read.
-    CallsPython(BatchIterator),
-    /// A library that has released the GIL, called by our own code: signals are checked.
-    Interruptible(ReadAheadIterator<RecordBatch>),
-    Ended,
-}
-
-impl GilAwareBatches {
-    fn next(&mut self) -> Result<Option<RecordBatch>, StreamError> {
-        let next = match self {
-            Self::Anybody(batches) => batches.next(),
-            Self::CallsPython(batches) => Python::attach(|py| py.detach(|| batches.next())),
-            Self::Interruptible(ahead) => ahead.next_detached().map_err(StreamError::Python)?,
-            Self::Ended => None,
-        };
-        next.transpose().map_err(StreamError::Core)
+impl ExportedStream {
+    fn into_ffi(self) -> FFI_ArrowArrayStream {
+        let private_data = Arc::into_raw(Arc::new(self)).cast_mut().cast();
+        Self::ffi(Some(release_stream), private_data)
     }
-}
 
-impl Iterator for ExportedBatchReader {
-    type Item = Result<RecordBatch, ArrowError>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let next = match self.batches.next() {
-            Ok(Some(batch)) if self.cast => as_schema(&batch, &self.schema)
-                .map(Some)
-                .map_err(StreamError::Core),
-            other => other,
-        };
-        if !matches!(next, Ok(Some(_))) {
-            self.batches = GilAwareBatches::Ended;
+    fn ffi(
+        release: Option<unsafe extern "C" fn(*mut FFI_ArrowArrayStream)>,
+        private_data: *mut c_void,
+    ) -> FFI_ArrowArrayStream {
+        // SAFETY: the callbacks are those of this type; `private_data` is null, which they accept,
+        // or an `Arc` of it, which `release_stream` drops once.
+        unsafe {
+            FFI_ArrowArrayStream::new_unchecked(
+                Some(stream_schema),
+                Some(next_array),
+                Some(last_error),
+                release,
+                private_data,
+            )
         }
-        next.transpose().map(|batch| {
-            batch.map_err(|failure| {
-                let text = match &failure {
-                    StreamError::Core(error) => error.to_string(),
-                    StreamError::Python(_) => "interrupted".to_owned(),
-                };
-                self.failure
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .get_or_insert(failure);
-                ArrowError::ExternalError(text.into())
-            })
-        })
     }
-}
 
-impl RecordBatchReader for ExportedBatchReader {
-    fn schema(&self) -> SchemaRef {
-        Arc::clone(&self.schema)
+    /// The stream behind the structure, which another thread may release from now on; `None` if it
+    /// was released.
+    ///
+    /// # Safety
+    /// `stream` must point to a structure of `into_ffi`.
+    unsafe fn of(stream: *mut FFI_ArrowArrayStream) -> Option<Arc<Self>> {
+        // SAFETY: as the caller promises.
+        let private_data = unsafe { (*stream).private_data() }
+            .cast_const()
+            .cast::<Self>();
+        if private_data.is_null() {
+            return None;
+        }
+        // SAFETY: the pointer is from `Arc::into_raw`, and the structure holds one count of it.
+        unsafe {
+            Arc::increment_strong_count(private_data);
+            Some(Arc::from_raw(private_data))
+        }
     }
-}
 
-fn as_schema(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch> {
-    let arrays = batch
-        .columns()
-        .iter()
-        .zip(schema.fields())
-        .map(|(array, field)| {
-            if array.data_type() == field.data_type() {
-                Ok(Arc::clone(array))
-            } else {
-                cast(array, field.data_type())
+    fn next(&self) -> Result<Option<RecordBatch>, StreamError> {
+        match self.batches.next(self.consumer)? {
+            Some(batch) if self.cast => {
+                let batch = as_schema(&batch, &self.schema);
+                batch.map(Some).map_err(|e| self.batches.fail(e))
             }
-        })
-        .collect::<Result<Vec<_>, _>>()?;
-    let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
-    Ok(RecordBatch::try_new_with_options(
-        Arc::clone(schema),
-        arrays,
-        &options,
-    )?)
+            next => Ok(next),
+        }
+    }
+
+    /// Keeps a message until the stream is released; returns the error number.
+    fn refuse(&self, message: &str) -> c_int {
+        let message = CString::new(message.replace('\0', " ")).unwrap_or_default();
+        let mut messages = self.messages.lock().unwrap_or_else(PoisonError::into_inner);
+        match messages.iter().position(|known| *known == message) {
+            Some(place) => {
+                let known = messages.remove(place);
+                messages.push(known);
+            }
+            None => messages.push(message),
+        }
+        EINVAL
+    }
+
+    /// Runs a callback; a panic is an error.
+    fn guarded(&self, callback: impl FnOnce() -> Result<(), String>) -> c_int {
+        match catch_unwind(AssertUnwindSafe(callback)) {
+            Ok(Ok(())) => 0,
+            Ok(Err(message)) => self.refuse(&message),
+            Err(panic) => self.refuse(&panic_error("a stream", &*panic).to_string()),
+        }
+    }
+}
+
+unsafe extern "C" fn stream_schema(
+    stream: *mut FFI_ArrowArrayStream,
+    out: *mut FFI_ArrowSchema,
+) -> c_int {
+    // SAFETY: the consumer passes the structure whose callback this is.
+    let Some(exported) = (unsafe { ExportedStream::of(stream) }) else {
+        return EINVAL;
+    };
+    exported.guarded(|| {
+        let schema = FFI_ArrowSchema::try_from(exported.schema.as_ref());
+        let schema = schema.map_err(|e| e.to_string())?;
+        // SAFETY: `out` points to memory of the consumer for a schema, which may not be initialized.
+        unsafe { out.write(schema) };
+        Ok(())
+    })
+}
+
+unsafe extern "C" fn next_array(
+    stream: *mut FFI_ArrowArrayStream,
+    out: *mut FFI_ArrowArray,
+) -> c_int {
+    // SAFETY: the consumer passes the structure whose callback this is.
+    let Some(exported) = (unsafe { ExportedStream::of(stream) }) else {
+        return EINVAL;
+    };
+    exported.guarded(|| {
+        let batch = exported.next().map_err(|error| error.message())?;
+        let array = batch.map_or_else(FFI_ArrowArray::empty, |batch| {
+            FFI_ArrowArray::new(&StructArray::from(batch).to_data())
+        });
+        // SAFETY: `out` points to memory of the consumer for an array, which may not be initialized.
+        unsafe { out.write(array) };
+        Ok(())
+    })
+}
+
+unsafe extern "C" fn last_error(stream: *mut FFI_ArrowArrayStream) -> *const c_char {
+    // SAFETY: the consumer passes the structure whose callback this is.
+    let Some(exported) = (unsafe { ExportedStream::of(stream) }) else {
+        return c"the stream was closed".as_ptr();
+    };
+    let messages = exported
+        .messages
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner);
+    messages
+        .last()
+        .map_or(ptr::null(), |message| message.as_ptr())
+}
+
+unsafe extern "C" fn release_stream(stream: *mut FFI_ArrowArrayStream) {
+    // SAFETY: the consumer passes the structure whose callback this is, once.
+    let released = unsafe { stream.replace(ExportedStream::ffi(None, ptr::null_mut())) };
+    let private_data = released
+        .private_data()
+        .cast_const()
+        .cast::<ExportedStream>();
+    // Its `Drop` would release it again.
+    mem::forget(released);
+    if !private_data.is_null() {
+        // SAFETY: the count of the structure, which `into_ffi` gave it. Threads that are inside a
+        // callback have their own.
+        drop(unsafe { Arc::from_raw(private_data) });
+    }
 }
 
 /// The schema in a capsule that a consumer passes.
@@ -220,28 +262,27 @@ impl ArrowStream {
                 schema = Arc::new(Schema::new(fields));
             }
         }
-        let cast = schema.as_ref() != self.schema.as_ref();
-        let batches = self.take().ok_or_else(|| consumed(py))?;
-        let batches = if self.calls_python {
-            GilAwareBatches::CallsPython(batches)
+        let source = self.batches.take(py)?;
+        let failure = Arc::clone(self.batches.failure());
+        let batches = Arc::new(SharedBatches::new(source, failure));
+        let consumer = if self.calls_python {
+            ConsumerKind::CallsPython
         } else {
-            GilAwareBatches::Anybody(batches)
+            ConsumerKind::Anybody
         };
-        self.export(py, schema, batches, cast)
+        self.export(py, schema, batches, consumer)
     }
 
     /// The stream for a library that releases the GIL while it reads, such as pyarrow: Ctrl-C ends
-    /// it, and `check` raises the handler's exception.
+    /// it, and `check` raises the handler's exception. It may be exported several times, for
+    /// several threads: they share the batches.
     fn interruptible<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
-        let ahead = match self.take_ahead() {
-            Some(ahead) => ahead,
-            None => ReadAheadIterator::start(py, self.take().ok_or_else(|| consumed(py))?)?,
-        };
+        self.batches.start(py)?;
         self.export(
             py,
             Arc::clone(&self.schema),
-            GilAwareBatches::Interruptible(ahead),
-            false,
+            Arc::clone(&self.batches),
+            ConsumerKind::Interruptible,
         )
     }
 
@@ -254,18 +295,7 @@ impl ArrowStream {
     }
 
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<ArrowBatch>> {
-        let mut ahead = match self.take_ahead() {
-            Some(ahead) => ahead,
-            None => match self.take() {
-                Some(batches) => ReadAheadIterator::start(py, batches)?,
-                None => return Ok(None),
-            },
-        };
-        // An error or an interrupt ends the stream: `ahead` is dropped.
-        let next = ahead.next_item(py)?;
-        if next.is_some() {
-            *self.ahead.lock().unwrap_or_else(PoisonError::into_inner) = Some(ahead);
-        }
+        let next = self.batches.next_attached(py)?;
         Ok(next.map(|batch| ArrowBatch { batch }))
     }
 
@@ -301,7 +331,7 @@ impl ArrowStream {
 
     /// Stops the work behind the stream.
     fn close(&self) {
-        drop(self.take());
+        self.batches.close();
     }
 
     /// (completed files, all files)
@@ -311,24 +341,8 @@ impl ArrowStream {
 
     /// Raises the typed error with which the exported stream ended, if any.
     fn check(&self, py: Python<'_>) -> PyResult<()> {
-        match self
-            .failure
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .as_ref()
-        {
-            Some(StreamError::Core(error)) => Err(to_python(py, error)),
-            Some(StreamError::Python(raised)) => Err(raised.clone_ref(py)),
-            None => Ok(()),
-        }
+        self.batches.failure().check(py)
     }
-}
-
-fn consumed(py: Python<'_>) -> PyErr {
-    to_python(
-        py,
-        &Error::invalid("the stream was consumed already; ask the table for a new one"),
-    )
 }
 
 fn export_schema<'py>(py: Python<'py>, schema: &Schema) -> PyResult<Bound<'py, PyCapsule>> {
@@ -499,4 +513,49 @@ pub(super) fn evaluate(tree: BoundTree, stream: &Bound<'_, PyAny>) -> PyResult<A
         },
         false,
     ))
+}
+
+/// Batches of an iterator of Python, cast to the types of a schema, as a stream. The iterator runs
+/// in the thread that reads. Unlike a reader of pyarrow over a generator, it does not abort the
+/// process if the interpreter ends meanwhile.
+#[pyfunction]
+#[pyo3(signature = (batches, schema, progress_of=None))]
+pub(super) fn python_batches(
+    batches: &Bound<'_, PyIterator>,
+    schema: &Bound<'_, PyAny>,
+    progress_of: Option<&Bound<'_, ArrowStream>>,
+) -> PyResult<ArrowStream> {
+    let schema = Arc::new(requested(&schema.call_method0("__arrow_c_schema__")?)?);
+    let source = BatchSource::Python {
+        batches: batches.clone().unbind(),
+        schema: Arc::clone(&schema),
+    };
+    Ok(ArrowStream {
+        schema,
+        batches: Arc::new(SharedBatches::new(source, Arc::default())),
+        progress: progress_of.map_or_else(ProgressCounter::default, |stream| {
+            stream.get().progress.clone()
+        }),
+        calls_python: true,
+    })
+}
+
+/// A stream with its columns cast to the types of a schema.
+#[pyfunction]
+pub(super) fn cast_stream(
+    stream: &Bound<'_, PyAny>,
+    schema: &Bound<'_, PyAny>,
+) -> PyResult<ArrowStream> {
+    let schema = Arc::new(requested(&schema.call_method0("__arrow_c_schema__")?)?);
+    let out = Arc::clone(&schema);
+    let batches = import_stream(stream)?.map(move |batch| {
+        let batch = batch.map_err(|e| unreadable("the rows", &e))?;
+        as_schema(&batch, &out)
+    });
+    let batches = BatchStream {
+        schema,
+        batches: Box::new(batches),
+        progress: ProgressCounter::default(),
+    };
+    Ok(ArrowStream::new(batches, true))
 }

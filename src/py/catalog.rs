@@ -7,6 +7,7 @@ use pyo3::exceptions::{PyNotImplementedError, PyPermissionError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
+use super::guarded_call::GuardedCall;
 use crate::error::{Error, Result};
 use crate::log::{CatalogClient, LogTail, MaintenanceOperation, TailCommit};
 use crate::protocol::action::Metadata;
@@ -30,7 +31,7 @@ impl PyCatalog {
     ) -> Result<T> {
         // Python may wait for a network.
         let answer = || {
-            Python::attach(|py| {
+            let answer = Python::try_attach(|py| {
                 work(self.object.bind(py)).map_err(|error| {
                     let kind = error
                         .get_type(py)
@@ -47,7 +48,9 @@ impl PyCatalog {
                         Error::storage(what, !error.is_instance_of::<PyPermissionError>(py))
                     }
                 })
-            })
+            });
+            // The interpreter ends.
+            answer.unwrap_or(Err(Error::Cancelled))
         };
         crate::exec::blocking(answer)
     }
@@ -57,7 +60,7 @@ impl CatalogClient for PyCatalog {
     fn tail(&self) -> Result<LogTail> {
         self.call("log_tail", |committer| {
             let (latest, commits): (Option<i64>, Bound<'_, PyAny>) =
-                committer.call_method0("log_tail")?.extract()?;
+                committer.guarded_method("log_tail", ())?.extract()?;
             let mut tail = LogTail {
                 latest,
                 commits: Vec::new(),
@@ -81,9 +84,9 @@ impl CatalogClient for PyCatalog {
             let staged = py
                 .import("deltafast.catalog")?
                 .getattr("StagedCommit")?
-                .call1((commit.version, commit.path.as_str(), commit.size))?;
+                .guarded_call((commit.version, commit.path.as_str(), commit.size))?;
             committer
-                .call_method1("ratify", (staged, PyBytes::new(py, text)))?
+                .guarded_method("ratify", (staged, PyBytes::new(py, text)))?
                 .extract::<bool>()
         });
         match ratified {
@@ -103,7 +106,9 @@ impl CatalogClient for PyCatalog {
 
     fn published(&self, version: i64) -> Result<()> {
         self.call("published", |committer| {
-            committer.call_method1("published", (version,)).map(|_| ())
+            committer
+                .guarded_method("published", (version,))
+                .map(|_| ())
         })
     }
 

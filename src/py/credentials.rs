@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use pyo3::exceptions::PyPermissionError;
 use pyo3::prelude::*;
 
+use super::guarded_call::GuardedCall;
 use crate::error::{Error, Result};
 use crate::store::{self, RegisteredSource, TemporaryCredentials};
 
@@ -31,11 +32,11 @@ struct PythonSource(Py<PyAny>);
 
 impl store::CredentialSource for PythonSource {
     fn credentials(&self) -> Result<TemporaryCredentials> {
-        Python::attach(|py| {
+        let answer = Python::try_attach(|py| {
             let answer = self
                 .0
                 .bind(py)
-                .call0()
+                .guarded_call(())
                 .and_then(|answer| answer.extract::<(HashMap<String, String>, Option<i64>)>());
             match answer {
                 Ok((values, expires_at_ms)) => Ok(TemporaryCredentials {
@@ -47,6 +48,8 @@ impl store::CredentialSource for PythonSource {
                     Err(Error::storage(error.value(py).to_string(), !refused))
                 }
             }
-        })
+        });
+        // The interpreter ends.
+        answer.unwrap_or(Err(Error::Cancelled))
     }
 }

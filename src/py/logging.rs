@@ -1,7 +1,9 @@
 //! What Python's logger and its warnings get from the core.
 
 use pyo3::prelude::*;
+use pyo3::types::PyTuple;
 
+use super::guarded_call::GuardedCall;
 use super::values::IntoPython;
 use crate::exec::{CommitLog, CommitRecord};
 use crate::store::{self, RequestLog};
@@ -64,8 +66,8 @@ fn log_commit(py: Python<'_>, record: &CommitRecord) -> PyResult<()> {
 fn call<'py>(
     py: Python<'py>,
     name: &str,
-    arguments: impl pyo3::call::PyCallArgs<'py>,
+    arguments: impl IntoPyObject<'py, Target = PyTuple, Output = Bound<'py, PyTuple>>,
 ) -> PyResult<Bound<'py, PyAny>> {
     py.import("deltafast._logging")?
-        .call_method1(name, arguments)
+        .guarded_method(name, arguments)
 }

@@ -18,7 +18,7 @@ use crate::exec::{AFTER_FORK, CancellationToken, ProgressCounter, panic_error};
 use crate::process::{PerProcess, ProcessBound};
 
 /// The interval between two checks for signals.
-const TICK: Duration = Duration::from_millis(50);
+pub(super) const TICK: Duration = Duration::from_millis(50);
 
 type RuntimeJob = Box<dyn FnOnce() + Send>;
 
@@ -158,6 +158,11 @@ fn run<T: Send + 'static>(
                     }
                     interrupted = Some(interrupt);
                 }
+                if interrupted.is_some() {
+                    // Between two of its queries an engine has nothing to interrupt, so it is tried
+                    // at each tick.
+                    stop_engines(py);
+                }
             }
             Err(RecvTimeoutError::Disconnected) => {
                 return Err(to_python(
@@ -166,6 +171,16 @@ fn run<T: Send + 'static>(
                 ));
             }
         }
+    }
+}
+
+/// Interrupts the engines whose rows a call of this thread reads: the core cannot cancel them.
+fn stop_engines(py: Python<'_>) {
+    let stopped = py
+        .import("deltafast._util.engine_interrupts")
+        .and_then(|module| module.call_method0("stop_engines"));
+    if let Err(error) = stopped {
+        error.write_unraisable(py, None);
     }
 }
 
@@ -226,10 +241,12 @@ impl<T: Send + 'static> ReadAheadIterator<T> {
             match receiver.recv_timeout(TICK) {
                 Ok(item) => return Ok(Some(item)),
                 Err(RecvTimeoutError::Disconnected) => return Ok(None),
-                Err(RecvTimeoutError::Timeout) => Python::attach(|py| {
+                // Nothing is to be called if the interpreter ends.
+                Err(RecvTimeoutError::Timeout) => Python::try_attach(|py| {
                     logging::log_requests(py);
                     py.check_signals()
-                })?,
+                })
+                .unwrap_or(Ok(()))?,
             }
         }
     }

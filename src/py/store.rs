@@ -11,6 +11,7 @@ use pyo3::exceptions::{PyFileNotFoundError, PyNotImplementedError, PyPermissionE
 use pyo3::prelude::*;
 
 use super::error::to_python;
+use super::guarded_call::GuardedCall;
 use super::runtime::wait;
 use super::values::{FromPython, IntoPython};
 use crate::error::{Error, NotFoundKind, Result};
@@ -87,7 +88,7 @@ impl PyStore {
     ) -> Result<T> {
         // Python may wait for a network, too.
         let answer = || {
-            Python::attach(|py| {
+            let answer = Python::try_attach(|py| {
                 work(self.object.bind(py)).map_err(|error| {
                     if error.is_instance_of::<PyFileNotFoundError>(py) {
                         Error::not_found(NotFoundKind::Object, format!("no such object: {path}"))
@@ -104,7 +105,9 @@ impl PyStore {
                         )
                     }
                 })
-            })
+            });
+            // The interpreter ends.
+            answer.unwrap_or(Err(Error::Cancelled))
         };
         crate::exec::blocking(answer)
     }
@@ -113,7 +116,7 @@ impl PyStore {
         let wanted = range.end.saturating_sub(range.start);
         let bytes: Vec<u8> = self.call(path, |store| {
             store
-                .call_method1("get_range", (path, range.start, range.end))?
+                .guarded_method("get_range", (path, range.start, range.end))?
                 .extract::<Vec<u8>>()
         })?;
         if bytes.len() as u64 != wanted {
@@ -172,7 +175,7 @@ impl Store for PyStore {
         let listed = self.call(dir, |store| {
             let mut out = Vec::new();
             for item in store
-                .call_method1("list_from", (dir, offset.as_deref()))?
+                .guarded_method("list_from", (dir, offset.as_deref()))?
                 .try_iter()?
             {
                 let (path, size, modified_ms): (String, u64, i64) = item?.extract()?;
@@ -212,7 +215,7 @@ impl Store for PyStore {
 
     fn head(&self, path: &str) -> Result<ObjectMeta> {
         let size = self.call(path, |store| {
-            store.call_method1("size", (path,))?.extract::<u64>()
+            store.guarded_method("size", (path,))?.extract::<u64>()
         })?;
         Ok(ObjectMeta {
             path: path.to_owned(),
@@ -247,7 +250,7 @@ impl Store for PyStore {
         let listed = self.call(dir, |store| {
             let mut out = FolderListing::default();
             let (objects, folders): (Bound<'_, PyAny>, Bound<'_, PyAny>) =
-                store.call_method1("list_folder", (dir,))?.extract()?;
+                store.guarded_method("list_folder", (dir,))?.extract()?;
             for item in objects.try_iter()? {
                 let (path, size, modified_ms): (String, u64, i64) = item?.extract()?;
                 out.objects.push(ObjectMeta {
@@ -277,7 +280,7 @@ impl Store for PyStore {
         self.needs("put_if_absent", "committed to")?;
         match self.call(path, |store| {
             store
-                .call_method1("put_if_absent", (path, bytes.as_ref()))?
+                .guarded_method("put_if_absent", (path, bytes.as_ref()))?
                 .extract::<bool>()
         }) {
             Ok(true) => Ok(PutOutcome::Created),
@@ -308,7 +311,7 @@ impl Store for PyStore {
         }
         self.needs("create", "written")?;
         let file = self.call(path, |store| {
-            Ok(store.call_method1("create", (path,))?.unbind())
+            Ok(store.guarded_method("create", (path,))?.unbind())
         })?;
         Ok(Box::new(PyUpload {
             store: self.clone_ref(),
@@ -324,7 +327,7 @@ impl Store for PyStore {
             return Ok(());
         }
         match self.call(dir, |store| {
-            store.call_method1("remove_folder", (dir,)).map(|_| ())
+            store.guarded_method("remove_folder", (dir,)).map(|_| ())
         }) {
             Err(error) if !error.is_not_found() => Err(error),
             _ => Ok(()),
@@ -334,7 +337,7 @@ impl Store for PyStore {
     fn delete_inside(&self, paths: &[TablePath]) -> Result<Vec<(String, Error)>> {
         self.needs("delete", "deleted from")?;
         let delete = |path: &str| match self.call(path, |store| {
-            store.call_method1("delete", (path,)).map(|_| ())
+            store.guarded_method("delete", (path,)).map(|_| ())
         }) {
             Err(error) if !error.is_not_found() => Some((path.to_owned(), error)),
             _ => None,
@@ -349,7 +352,7 @@ impl Store for PyStore {
     fn owns(&self, dir: &str) -> bool {
         let of_python = || {
             self.call(dir, |store| match store.getattr_opt("owns")? {
-                Some(owns) => owns.call1((dir,))?.extract::<bool>(),
+                Some(owns) => owns.guarded_call((dir,))?.extract::<bool>(),
                 None => Ok(true),
             })
         };
@@ -388,7 +391,7 @@ impl PyUpload {
         let bytes = std::mem::take(&mut self.buffer);
         self.store.call(&self.path, |store| {
             file.bind(store.py())
-                .call_method1("write", (bytes.as_slice(),))
+                .guarded_method("write", (bytes.as_slice(),))
                 .map(|_| ())
         })
     }
@@ -412,7 +415,9 @@ impl ObjectUpload for PyUpload {
             }
             if let Some(file) = self.file.as_ref() {
                 self.store.call(&self.path, |store| {
-                    file.bind(store.py()).call_method0("close").map(|_| ())
+                    file.bind(store.py())
+                        .guarded_method("close", ())
+                        .map(|_| ())
                 })?;
             }
             self.file = None;
@@ -433,7 +438,7 @@ impl Drop for PyUpload {
         if let Some(file) = self.file.take() {
             // A file that cannot be removed belongs to no table. During the shutdown of the process
             // Python is not available.
-            Python::try_attach(|py| drop(file.bind(py).call_method0("discard")));
+            Python::try_attach(|py| drop(file.bind(py).guarded_method("discard", ())));
         }
     }
 }

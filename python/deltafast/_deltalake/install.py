@@ -17,11 +17,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from deltafast._util.arguments import COMMIT_ARGUMENTS, late_arguments
+from deltafast._util.arrow_types import with_leaves
 from deltafast._util.values import partition_text
 from deltafast.exceptions import warn
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from importlib.machinery import ModuleSpec
     from types import ModuleType
 
@@ -37,7 +38,6 @@ __all__ = [
     "nanosecond_timestamps_enabled",
     "served_attribute",
     "shutdown_tracing",
-    "with_leaves",
     "without_lock_table",
 ]
 
@@ -213,34 +213,6 @@ def _delta_type(kind: Any) -> Any:
         return arrow.binary() if arrow.types.is_fixed_size_binary(kind) else kind
 
     return with_leaves(kind, leaf)
-
-
-def with_leaves(kind: Any, leaf: Callable[[Any], Any]) -> Any:
-    """Return an Arrow type in which the leaf types of structs, lists and maps are replaced."""
-    import pyarrow as pa
-
-    arrow: Any = pa
-    is_ = arrow.types
-    lists: dict[Any, Any] = {
-        is_.is_list: arrow.list_,
-        is_.is_large_list: arrow.large_list,
-        is_.is_list_view: arrow.list_view,
-        is_.is_large_list_view: arrow.large_list_view,
-    }
-
-    def inner(field: Any) -> Any:
-        return field.with_type(with_leaves(field.type, leaf))
-
-    if is_.is_struct(kind):
-        return arrow.struct([inner(field) for field in kind.fields])
-    if is_.is_map(kind):
-        return arrow.map_(inner(kind.key_field), inner(kind.item_field), keys_sorted=kind.keys_sorted)
-    if is_.is_fixed_size_list(kind):
-        return arrow.list_(inner(kind.value_field), kind.list_size)
-    for test, make in lists.items():
-        if test(kind):
-            return make(inner(kind.value_field))
-    return leaf(kind)
 
 
 #: Whether a program has enabled nanoseconds; see `enable_nanosecond_timestamps`.

@@ -16,12 +16,12 @@ from inspect import signature
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 from urllib.parse import quote
 
+from deltafast import _core
 from deltafast._deltalake.errors import in_their_words
 from deltafast._deltalake.fields import described_table
 from deltafast._deltalake.install import (
     nanosecond_timestamps_enabled,
     served_attribute,
-    with_leaves,
     without_lock_table,
 )
 from deltafast._interop.record_batch_reader import RecordBatchReader, stream_of
@@ -30,6 +30,7 @@ from deltafast._ops.alter import TableAlterer as PlainAlterer
 from deltafast._ops.convert_parquet import convert_to_deltalake as plain_convert
 from deltafast._util.arguments import COMMIT_ARGUMENTS, HOOKS_FIRST, also_by_position
 from deltafast._util.arrow import as_stream
+from deltafast._util.arrow_types import with_leaves
 from deltafast._util.dialect import Dialect
 from deltafast._util.locations import address, local_path, location
 from deltafast._util.options import names
@@ -54,7 +55,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.dataset as pads
 
-    from deltafast._core import ArrowStream
     from deltafast._interop.raw_table import RawDeltaTable
     from deltafast._ops.merge import TableMerger
     from deltafast._util.arrow import Data
@@ -358,7 +358,7 @@ class DeltaTable(PlainTable, metaclass=_Both):
             )
             return batch.set_column(place, batch.schema.field(place), urls)
 
-        return RecordBatchReader(cast("ArrowStream", _Changed(stream_of(vectors), vectors.schema, with_urls)))
+        return _changed(vectors, vectors.schema, with_urls)
 
     @_called_as(PlainTable.to_pyarrow_dataset)
     def to_pyarrow_dataset(self, partitions: FilterType | None = None, *arguments: Any, **options: Any) -> pads.Dataset:
@@ -430,20 +430,18 @@ class DeltaTable(PlainTable, metaclass=_Both):
         kinds |= {_VERSION: pa.uint64(), _TIMESTAMP: pa.timestamp("ms")}
         whole = pa.schema([field.with_type(kinds.get(field.name, field.type)) for field in fields])
 
-        def cast_batch(batch: Any) -> Any:
-            if not fields:
-                return batch  # pyarrow's cast to no columns loses the number of rows
+        def timed_batch(batch: Any) -> Any:
             if is_timed:
                 place = batch.schema.get_field_index(_TIMESTAMP)
                 versions = batch.column(batch.schema.get_field_index(_VERSION)).to_pylist()
                 shown = batch.column(place).cast(pa.timestamp("ms", "UTC"), safe=False).cast(pa.int64()).to_pylist()
                 found = [times.get(version, time) for version, time in zip(versions, shown, strict=True)]
                 batch = batch.set_column(place, _TIMESTAMP, pa.array(found, pa.timestamp("ms")))
-            return (batch.select(cast("Any", whole).names) if is_hidden else batch).cast(whole)
+            return batch.select(cast("Any", whole).names) if is_hidden else batch
 
         if is_hidden:
             whole = pa.schema([field for field in cast("Any", whole) if field.name != _VERSION])
-        return RecordBatchReader(cast("ArrowStream", _Changed(stream_of(changes), whole, cast_batch)))
+        return _changed(changes, whole, timed_batch)
 
     def _writers_times(self, first: int) -> dict[int, int]:
         """Return the timestamps in `history()` of this version and later ones, by version."""
@@ -930,42 +928,11 @@ def _finite(array: Any) -> Any:
 # --- streams -------------------------------------------------------------------------------------
 
 
-class _Changed:
-    """A stream of the core with other columns, made batch by batch; see `_core.ArrowStream`."""
+def _changed(reader: RecordBatchReader, schema: pa.Schema, change: Callable[[Any], Any]) -> RecordBatchReader:
+    """Return the rows changed batch by batch, and cast to the types of a schema by the core.
 
-    def __init__(self, stream: ArrowStream, schema: pa.Schema, change: Callable[[Any], Any]) -> None:
-        self._inner = stream
-        self._schema = schema
-        self._change = change
-        self._error: BaseException | None = None
-
-    def _batches(self) -> Iterator[Any]:
-        try:
-            for batch in RecordBatchReader(self._inner):
-                yield self._change(batch)
-        except BaseException as error:
-            self._error = error
-            raise
-
-    def interruptible(self) -> object:
-        return self.__arrow_c_stream__()
-
-    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        import pyarrow as pa
-
-        rows: Any = pa.RecordBatchReader.from_batches(self._schema, self._batches())
-        return rows.__arrow_c_stream__(requested_schema)
-
-    def __arrow_c_schema__(self) -> object:
-        return cast("Any", self._schema).__arrow_c_schema__()
-
-    def progress(self) -> tuple[int, int]:
-        return self._inner.progress()
-
-    def check(self) -> None:
-        if self._error is not None:
-            raise self._error
-        self._inner.check()
-
-    def close(self) -> None:
-        self._inner.close()
+    pyarrow before 25 makes views that it cannot export, and ends the process if the interpreter ends while its reader
+    calls a generator.
+    """
+    batches = (change(batch) for batch in reader)
+    return RecordBatchReader(_core.python_batches(batches, schema, stream_of(reader)))

@@ -42,6 +42,8 @@ class _Interruptible:
 class RecordBatchReader:
     """A stream of record batches, which can be read once.
 
+    Threads may share it: each batch goes to exactly one of them, and all of them get the error that ends it.
+
     Examples:
         >>> from deltafast import DeltaTable, write_deltalake
         >>> write_deltalake("cities", {"id": [1, 2, 3], "city": ["Oslo", "Rome", "Lima"]})
@@ -125,14 +127,16 @@ class RecordBatchReader:
     def _pull(self, method: Literal["read_next_batch", "read_all"]) -> Any:
         """Read with pyarrow, which imports the schema of the stream only once; errors keep type and attributes."""
         try:
-            if self._reader is None:
+            reader = self._reader
+            if reader is None:
                 if not is_installed("pyarrow"):
                     return next(self._stream) if method == "read_next_batch" else self._stream.read_all()
                 stream = _Interruptible(self._stream)
                 import pyarrow as pa
 
-                self._reader = pa.RecordBatchReader.from_stream(stream)
-            return getattr(self._reader, method)()
+                # Threads that begin at once have a reader each; all of them read the same batches.
+                reader = self._reader = pa.RecordBatchReader.from_stream(stream)
+            return getattr(reader, method)()
         except StopIteration:
             self._finish()
             raise
@@ -142,9 +146,9 @@ class RecordBatchReader:
             raise
 
     def _finish(self) -> None:
-        if self._watch is not None:
-            self._watch.stop()
-            self._watch = None
+        watch, self._watch = self._watch, None
+        if watch is not None:
+            watch.stop()
 
     def __enter__(self) -> Self:
         return self
@@ -160,8 +164,7 @@ class RecordBatchReader:
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """The Arrow PyCapsule interface; the reader is empty afterwards."""
         self._closed = True
-        rest: Any = self._reader or self._stream
-        return rest.__arrow_c_stream__(requested_schema)
+        return self._stream.__arrow_c_stream__(requested_schema)
 
     def __arrow_c_schema__(self) -> object:
         """The Arrow PyCapsule interface."""

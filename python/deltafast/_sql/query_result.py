@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +10,7 @@ import pyarrow as pa
 
 from deltafast._display import table_html
 from deltafast._interop.duckdb_query import connect
-from deltafast.exceptions import printable
+from deltafast.exceptions import InvalidArgumentError, printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -39,6 +40,7 @@ class QueryResult:
     def __init__(self, reader: pa.RecordBatchReader) -> None:
         self._reader = reader
         self._shown: list[pa.RecordBatch] = []
+        self._process = os.getpid()
 
     @property
     def schema(self) -> pa.Schema:
@@ -47,6 +49,7 @@ class QueryResult:
 
     def to_pyarrow(self) -> pa.RecordBatchReader:
         """Return the rest of the rows as a pyarrow reader."""
+        self._check_process()
         if self._shown:
             batches = chain(self._shown, _rest(self._reader))
             self._reader, self._shown = pa.RecordBatchReader.from_batches(self._reader.schema, batches), []
@@ -115,8 +118,19 @@ class QueryResult:
         html = table_html("", rows.column_names, list(zip(*columns, strict=True)))
         return f"{html}<p>... and more rows</p>" if more else html
 
+    def _check_process(self) -> None:
+        """Refuse to read in a forked child, which does not have the threads of the query.
+
+        Raises:
+            InvalidArgumentError: The result is of a parent of this process.
+        """
+        if self._process != os.getpid():
+            message = "the result was opened before the process was forked; run the statement in the child"
+            raise InvalidArgumentError(message)
+
     def _first_rows(self) -> tuple[pa.Table, bool]:
         """Return the first rows that are left, and whether there are more."""
+        self._check_process()
         count = sum(batch.num_rows for batch in self._shown)
         while count <= _ROWS:
             try:
