@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, NamedTuple, Protocol, TypeAlias, cast
 
+from deltafast._util.view_export import exportable
 from deltafast.exceptions import InvalidArgumentError
 
 __all__ = [
@@ -59,6 +60,11 @@ def as_stream(data: object) -> ArrowStreamExportable:
     Raises:
         InvalidArgumentError: The data has an unsupported type, or no batches from which to take a schema.
     """
+    return exportable(_stream_of(data))
+
+
+def _stream_of(data: object) -> ArrowStreamExportable:
+    """Return data as one Arrow stream, as its library exports it."""
     if type(data).__module__.partition(".")[0] == "polars" and hasattr(data, "lazy"):
         return _of_polars(data)
     if hasattr(data, "__arrow_c_stream__"):
@@ -211,13 +217,15 @@ def _batches(batches: Iterator[object]) -> ArrowStreamExportable:
     import pyarrow as pa
 
     if hasattr(first, "__arrow_c_stream__"):
-        tables = (cast("Any", pa.table(cast("Any", item))) for item in chain([first], batches))
+        tables = (cast("Any", pa.table(exportable(item))) for item in chain([first], batches))
         head = next(tables)
         source = chain.from_iterable(table.cast(head.schema).to_batches() for table in chain([head], tables))
         return cast("ArrowStreamExportable", pa.RecordBatchReader.from_batches(head.schema, source))
     if not hasattr(first, "__arrow_c_array__"):
         message = f"data must hold record batches or dicts, not {type(first).__name__}"
         raise InvalidArgumentError(message)
-    rest = (pa.record_batch(cast("Any", item)) for item in chain([first], batches))
+    # A batch of pyarrow is not exported here: not every release can export views.
+    every = chain([first], batches)
+    rest = (item if isinstance(item, pa.RecordBatch) else pa.record_batch(cast("Any", item)) for item in every)
     one = next(rest)
     return cast("ArrowStreamExportable", pa.RecordBatchReader.from_batches(one.schema, chain([one], rest)))
