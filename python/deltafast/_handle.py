@@ -232,36 +232,46 @@ class TableHandle:
 
     # --- the pointer -----------------------------------------------------------------------------
 
+    # No lock is held while the core works: it calls log handlers, signal handlers and stores in Python, and any of
+    # them may use this handle, or wait for a thread that does.
+
     def move(self, snapshot: _core.Snapshot | None) -> None:
         """Point at the version that an operation committed, or at the newest if that could not be opened.
 
         The commit exists, so an error here must not look like a failed commit. A thread that shares the handle may
         call this late: a newer version is kept.
         """
-        with self.lock:
-            if snapshot is not None:
-                if snapshot.version >= self.snapshot.version:
-                    self.snapshot = snapshot
-                return
-            try:
-                self.snapshot = self.snapshot.update()
-            except DeltaError as error:
-                warn_of_commit(
-                    f"the commit succeeded, but this handle stays at version {self.snapshot.version}: {error}"
-                )
+        if snapshot is not None:
+            self._advance(snapshot)
+            return
+        try:
+            self._advance(self.snapshot.update())
+        except DeltaError as error:
+            warn_of_commit(f"the commit succeeded, but this handle stays at version {self.snapshot.version}: {error}")
 
     def update(self) -> None:
         """Point at the newest version, reading only the commits since."""
-        with self.lock:
-            self.snapshot = self.snapshot.update()
+        before = self.snapshot
+        self._advance(before.update(), before)
 
     def load(self, version: int | None, timestamp_ms: int | None = None) -> None:
         """Point at another version, or at the newest one that was committed at or before a timestamp."""
+        if version is not None:
+            self.snapshot = self.snapshot.at_version(version)
+        else:
+            self.snapshot = self.snapshot.at_timestamp(cast("int", timestamp_ms))
+
+    def _advance(self, snapshot: _core.Snapshot, before: _core.Snapshot | None = None) -> None:
+        """Point at a snapshot, unless the handle points at a newer one.
+
+        Args:
+            snapshot: The snapshot.
+            before: What the handle pointed at when the snapshot was opened: if it still does, the snapshot may be
+                older, since the table was created anew.
+        """
         with self.lock:
-            if version is not None:
-                self.snapshot = self.snapshot.at_version(version)
-            else:
-                self.snapshot = self.snapshot.at_timestamp(cast("int", timestamp_ms))
+            if self.snapshot is before or snapshot.version >= self.snapshot.version:
+                self.snapshot = snapshot
 
     def with_changes(
         self, start: int | None, end: int | None, start_ms: int | None, end_ms: int | None
@@ -275,9 +285,9 @@ class TableHandle:
 
     def maintain(self, operation: Callable[[_core.Snapshot], _core.CommitResult[_T]]) -> _T:
         """Run an operation on the newest version and point at the version that it committed; returns its metrics."""
-        with self.lock:
-            done = operation(self.snapshot.update())
-            self.snapshot = done.snapshot or self.snapshot
+        done = operation(self.snapshot.update())
+        if done.snapshot is not None:
+            self.move(done.snapshot)
         return done.metrics
 
     def pinned(self) -> TableHandle:

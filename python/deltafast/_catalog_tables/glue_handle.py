@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from deltafast._handle import TableHandle, TableLocation
 from deltafast._util.locations import address
@@ -11,14 +11,12 @@ from deltafast.catalog.glue.glue_name import parse_glue_name
 from deltafast.exceptions import DeltaError, warn_of_commit
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from deltafast import _core
     from deltafast._core_types import Metadata
 
 __all__ = ["GlueHandle"]
-
-_T = TypeVar("_T")
 
 
 class GlueHandle(TableHandle):
@@ -36,13 +34,6 @@ class GlueHandle(TableHandle):
         before = self._decode().metadata
         super().move(snapshot)
         self._keep_columns(before)
-
-    def maintain(self, operation: Callable[[_core.Snapshot], _core.CommitResult[_T]]) -> _T:
-        """Run an operation on the newest version; columns that it changed are changed in the catalog."""
-        before = self._decode().metadata
-        metrics = super().maintain(operation)
-        self._keep_columns(before)
-        return metrics
 
     def _keep_columns(self, before: Metadata) -> None:
         """Change the catalog's columns to those of the table; the commit exists, so that an error is a warning."""

@@ -47,14 +47,13 @@ class SharedHandle(TableHandle):
 
     def update(self) -> None:
         """Point at the newest version."""
-        with self.lock:
-            if self._table.newest_version() != self.snapshot.version:
-                self.snapshot = self._open(None, None)
+        before = self.snapshot
+        if self._table.newest_version() != before.version:
+            self._advance(self._open(None, None), before)
 
     def load(self, version: int | None, timestamp_ms: int | None = None) -> None:
         """Point at another version, or at the one that was current at a timestamp."""
-        with self.lock:
-            self.snapshot = self._open(version, timestamp_ms)
+        self.snapshot = self._open(version, timestamp_ms)
 
     def with_changes(
         self, start: int | None, end: int | None, start_ms: int | None, end_ms: int | None
