@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import duckdb
 
+from deltafast import _core
 from deltafast._handle import handle_of
 from deltafast.exceptions import InvalidArgumentError
 
@@ -50,7 +51,9 @@ _PINNED: dict[str, str | bool | int | float | list[str]] = {
     "autoload_known_extensions": "false",
 }
 #: No files, no network, no extensions, no secrets. Spilling into `temp_directory` remains possible.
-_NO_ACCESS = {"enable_external_access": "false"}
+_NO_ACCESS = {"enable_external_access": "false", "allow_persistent_secrets": "false"}
+#: What DuckDB says of a locked setting, and, before 2.0, of a secret in a file.
+_LOCKED_OUT = ("the configuration has been locked", "Persistent secrets are disabled")
 #: Without it a statement could write profiles and logs to a file, or change limits.
 _LOCKED = "SET GLOBAL lock_configuration = true"
 _UNKNOWN_TABLE = re.compile(r"Table with name (.+?) does not exist!")
@@ -114,7 +117,7 @@ def refused_access(error: duckdb.Error, remedy: str) -> str | None:
         remedy: The hint that ends the message.
     """
     what = str(error).partition("\n")[0]
-    is_locked = "the configuration has been locked" in what
+    is_locked = any(said in what for said in _LOCKED_OUT)
     if not is_locked and not isinstance(error, duckdb.PermissionException):
         return None
     return f"{what}: queries have no access to files, the network, extensions and settings unless {remedy}"
@@ -127,7 +130,7 @@ def unknown_table(error: duckdb.Error) -> str | None:
 
 
 def interruptible(connection: duckdb.DuckDBPyConnection, work: Callable[[], _T]) -> _T:
-    """Run work of DuckDB so that Ctrl-C ends it at once with a `KeyboardInterrupt`, however short the work is.
+    """Run work of DuckDB so that the exception of a signal handler, as of Ctrl-C, ends it at once, however short it is.
 
     DuckDB 2.0 checks for signals itself, but raises a `RuntimeError`, and one of three queries that it interrupts in
     the waiting thread hangs forever. So the main thread, which receives signals, runs every statement in another
@@ -141,9 +144,9 @@ def interruptible(connection: duckdb.DuckDBPyConnection, work: Callable[[], _T])
         return work()
     found: list[_T] = []
     wrong: list[BaseException] = []
-    # Not `Thread.join`, which after Ctrl-C considers a thread ended.
+    # Not `Thread.join`, which after an exception of a signal handler considers a thread ended.
     done = threading.Event()
-    # Taken by the first of both: the thread when it begins, or Ctrl-C, after which it must not begin.
+    # Taken by the first of both: the thread when it begins, or the exception, after which it must not begin.
     begins = threading.Lock()
 
     def run() -> None:
@@ -157,20 +160,23 @@ def interruptible(connection: duckdb.DuckDBPyConnection, work: Callable[[], _T])
             done.set()
 
     try:
-        # Ctrl-C may come while the thread is started, too.
+        # The signal may come while the thread is started, too.
         threading.Thread(target=run, name="deltafast-query", daemon=True).start()
         while not done.wait(_TICK):
             pass
-    except KeyboardInterrupt:
+    except BaseException as raised:  # noqa: BLE001 - it is raised again
+        # `work` runs in the other thread: whatever is raised here is the exception of a signal handler. `Thread.start`
+        # puts a `KeyError` of its own in front of it.
+        interrupt = raised.__context__ if isinstance(raised, KeyError) and raised.__context__ else raised
         if begins.acquire(blocking=False):
-            raise
+            raise interrupt from None
         # A thread that returns to a finalized interpreter would crash the process, and so would closing its
         # connection. Between two of its queries there is nothing to interrupt, so it is tried repeatedly.
         last = time.monotonic() + _PATIENCE
         while not done.is_set() and time.monotonic() < last:
             connection.interrupt()
             done.wait(_TICK)
-        raise
+        raise interrupt from None
     if wrong:
         raise wrong[0]
     return found[0]
@@ -282,4 +288,7 @@ class ViewQueryBuilder(QueryBuilder):
         # DuckDB returns views for strings only.
         fields: list[Any] = list(cast("Any", rows.schema))
         views = pa.schema([f.with_type(pa.binary_view()) if f.type == pa.binary() else f for f in fields])
-        return rows if views == rows.schema else rows.cast(views)
+        if views == rows.schema:
+            return rows
+        # pyarrow before 25 makes views that it cannot export.
+        return pa.RecordBatchReader.from_stream(cast("Any", _core.cast_stream(cast("Any", rows), views)))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, cast
 from uuid import uuid4
 
 from deltafast._interop.duckdb_query import connect, interruptible
+from deltafast._util.engine_interrupts import stopped_by
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -51,7 +52,9 @@ class DuckDBEngine:
             settings["max_temp_directory_size"] = f"{self._temporary}B"
         try:
             with connect(settings) as connection:
-                yield interruptible(connection, lambda: _joined(connection, source, target))
+                pairs = interruptible(connection, lambda: _joined(connection, source, target))
+                with stopped_by(connection.interrupt):
+                    yield pairs
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
