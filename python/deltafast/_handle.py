@@ -267,7 +267,7 @@ class TableHandle:
         Args:
             snapshot: The snapshot.
             before: What the handle pointed at when the snapshot was opened: if it still does, the snapshot may be
-                older, since the table was created anew.
+                older, since the table was created again.
         """
         with self.lock:
             if self.snapshot is before or snapshot.version >= self.snapshot.version:

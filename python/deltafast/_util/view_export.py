@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["exportable"]
 
 #: The first release of pyarrow that exports every view.
-_MENDED = 25
+_FIRST_SAFE_RELEASE = 25
 
 
 def exportable(data: Any) -> Any:
@@ -28,7 +28,7 @@ def exportable(data: Any) -> Any:
         InvalidArgumentError: A column has views that cannot be cast, in dictionaries.
     """
     pa = sys.modules.get("pyarrow")
-    if pa is None or int(pa.__version__.partition(".")[0]) >= _MENDED:
+    if pa is None or int(pa.__version__.partition(".")[0]) >= _FIRST_SAFE_RELEASE:
         return data
     if hasattr(data, "dtypes") and any(_has_view(getattr(kind, "pyarrow_dtype", None)) for kind in data.dtypes):
         # As pandas itself exports.
