@@ -960,7 +960,8 @@ def test_bombs_take_little_memory(server, tmp_path, caplog):
             tracemalloc.start()
             try:
                 refused(lambda call=call: call.run(server, tmp_path), caplog)
-                assert tracemalloc.get_traced_memory()[1] < 64 << 20
+                # Old releases of urllib3 expand a piece of 32 KiB whole.
+                assert tracemalloc.get_traced_memory()[1] < 128 << 20
             finally:
                 tracemalloc.stop()
 
