@@ -27,7 +27,10 @@ if TYPE_CHECKING:
     from deltafast._expr.tree import Node
     from deltafast._expr.types import DataType
 
-__all__ = ["Ambiguities", "check_strings", "two_readings"]
+__all__ = ["SAME_FUNCTIONS", "Ambiguities", "check_strings", "two_readings"]
+
+#: Functions of DataFusion that Spark has under another name.
+SAME_FUNCTIONS: Final = {"starts_with": "startswith", "ends_with": "endswith", "strpos": "instr"}
 
 _FLOATS: Final = (FLOAT, DOUBLE)
 _INSTANTS: Final = (TIMESTAMP, TIMESTAMP_NTZ)

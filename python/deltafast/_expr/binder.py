@@ -15,7 +15,7 @@ import time
 from typing import TYPE_CHECKING, Final, NoReturn
 
 from deltafast._expr import coercion, literals, types
-from deltafast._expr.ambiguities import Ambiguities
+from deltafast._expr.ambiguities import SAME_FUNCTIONS, Ambiguities
 from deltafast._expr.errors import DOUBLE_QUOTES, UnsupportedExpressionError, invalid, unsupported
 from deltafast._expr.functions import CAST_FUNCTIONS, FUNCTIONS, Function
 from deltafast._expr.parser import MAX_DEPTH
@@ -652,6 +652,8 @@ class Binder:
     # --- functions
 
     def _function(self, node: Func) -> Node:
+        if self._ambiguities is not None and node.name in SAME_FUNCTIONS:
+            node = node._replace(name=SAME_FUNCTIONS[node.name])
         name = node.name
         cast_to = CAST_FUNCTIONS.get(name)
         if cast_to is not None and len(node.args) == 1:

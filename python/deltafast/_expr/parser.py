@@ -119,6 +119,8 @@ def parse(text: str, *, dialect: Dialect, zone: str = "UTC") -> Syntax:
         InvalidArgumentError: A syntax error, with its position.
         UnsupportedExpressionError: Spark SQL that is not a scalar expression (subqueries, lambdas, windows).
     """
+    if dialect is Dialect.DELTALAKE and text.rstrip().endswith(";"):
+        text = text.rstrip()[:-1]
     try:
         parser = ExpressionParser(TokenCursor(text, dialect=dialect), zone)
         node = parser.expression()

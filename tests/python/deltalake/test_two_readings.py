@@ -178,6 +178,10 @@ SAME = [
     ("long", "CASE WHEN id > 2 THEN 1 ELSE 0 END"),
     ("long", "id << 1"),
     ("long", "length(s)"),
+    ("rows", "id = 2;"),
+    ("rows", "starts_with(s, 'a') AND NOT ends_with(s, 'c')"),
+    ("long", "strpos(s, 'b')"),
+    ("long", "strpos(s, '') + strpos('aXbXc', 'X')"),
 ]
 
 
