@@ -595,3 +595,24 @@ def test_none_of_16_writers_of_a_hot_counter_gives_up_or_loses_an_update(tmp_pat
     assert found == [("hot", writers * each), ("other", 0)]
     # Whoever loses does so to a commit of another, and to each but once: so nobody waits for ever.
     assert all(len(set(versions)) == len(versions) <= (writers - 1) * each for versions in lost)
+
+
+@pytest.mark.parametrize("tracking", ["false", "true"])
+@pytest.mark.parametrize("second", ["delete", "update"])
+@pytest.mark.parametrize("first", ["delete", "update"])
+def test_changes_of_different_rows_of_one_file_by_vectors_conflict(tmp_path, first, second, tracking):
+    # As docs/howto/writers.md says; of different files they do not.
+    settings = {"delta.enableDeletionVectors": "true", "delta.enableRowTracking": tracking}
+    write_deltalake(tmp_path, {"id": list(range(10))}, configuration=settings)
+    write_deltalake(tmp_path, {"id": list(range(10, 20))}, mode="append")
+
+    def change(table: DeltaTable, operation: str, id_: int) -> None:
+        table.delete(f"id = {id_}") if operation == "delete" else table.update(
+            {"id": "id + 100"}, predicate=f"id = {id_}"
+        )
+
+    ahead, behind, other = DeltaTable(tmp_path), DeltaTable(tmp_path), DeltaTable(tmp_path)
+    change(ahead, first, 1)
+    with pytest.raises(CommitFailedError):
+        change(behind, second, 5)
+    change(other, second, 15)
