@@ -200,6 +200,110 @@ impl Scalar {
 }
 
 /// Bytes of a hex string of even length.
+/// The values that are not null as an array in the plain layout, in Spark's order, each once.
+///
+/// Cost: one sort of plain values, so that a list of many is not an array for each of them.
+///
+/// # Errors
+/// [`Error::Internal`] if a value is not of the type.
+pub(crate) fn sorted_array(values: &[Scalar], data_type: &DataType) -> Result<ArrayRef> {
+    let wrong = || {
+        Error::internal(format!(
+            "a value of a list does not have its type {data_type}"
+        ))
+    };
+    let present = || values.iter().filter(|value| !value.is_null());
+    let longs = || {
+        let longs: Option<Vec<i64>> = present()
+            .map(|value| match value {
+                Scalar::Long(v) => Some(*v),
+                _ => None,
+            })
+            .collect();
+        longs.map(ordered).ok_or_else(wrong)
+    };
+    let doubles = || {
+        let doubles: Option<Vec<f64>> = present()
+            .map(|value| match value {
+                Scalar::Double(v) => Some(*v),
+                _ => None,
+            })
+            .collect();
+        let mut doubles = doubles.ok_or_else(wrong)?;
+        doubles.sort_unstable_by(|a, b| compare_doubles(*a, *b));
+        doubles.dedup_by(|a, b| compare_doubles(*a, *b).is_eq());
+        Ok::<_, Error>(doubles)
+    };
+    let array: ArrayRef = match data_type {
+        DataType::Boolean => {
+            let truths: Option<Vec<bool>> = present()
+                .map(|value| match value {
+                    Scalar::Boolean(v) => Some(*v),
+                    _ => None,
+                })
+                .collect();
+            Arc::new(BooleanArray::from(truths.map(ordered).ok_or_else(wrong)?))
+        }
+        DataType::Byte => Arc::new(Int8Array::from_iter_values(
+            longs()?.into_iter().map(|v| v as i8),
+        )),
+        DataType::Short => Arc::new(Int16Array::from_iter_values(
+            longs()?.into_iter().map(|v| v as i16),
+        )),
+        DataType::Integer => Arc::new(Int32Array::from_iter_values(
+            longs()?.into_iter().map(|v| v as i32),
+        )),
+        DataType::Date => Arc::new(Date32Array::from_iter_values(
+            longs()?.into_iter().map(|v| v as i32),
+        )),
+        DataType::Long => Arc::new(Int64Array::from(longs()?)),
+        DataType::Timestamp => {
+            Arc::new(TimestampMicrosecondArray::from(longs()?).with_timezone("UTC"))
+        }
+        DataType::TimestampNtz => Arc::new(TimestampMicrosecondArray::from(longs()?)),
+        DataType::Float => Arc::new(Float32Array::from_iter_values(
+            doubles()?.into_iter().map(|v| v as f32),
+        )),
+        DataType::Double => Arc::new(Float64Array::from(doubles()?)),
+        DataType::Decimal(precision, scale) => {
+            let decimals: Option<Vec<i128>> = present()
+                .map(|value| match value {
+                    Scalar::Decimal(v) => Some(*v),
+                    _ => None,
+                })
+                .collect();
+            let decimals = Decimal128Array::from(decimals.map(ordered).ok_or_else(wrong)?);
+            Arc::new(decimals.with_precision_and_scale(*precision, *scale)?)
+        }
+        DataType::String => {
+            let texts: Option<Vec<&str>> = present()
+                .map(|value| match value {
+                    Scalar::Text(v) => Some(v.as_ref()),
+                    _ => None,
+                })
+                .collect();
+            Arc::new(StringArray::from(texts.map(ordered).ok_or_else(wrong)?))
+        }
+        DataType::Binary => {
+            let bytes: Option<Vec<&[u8]>> = present()
+                .map(|value| match value {
+                    Scalar::Bytes(v) => Some(v.as_ref()),
+                    _ => None,
+                })
+                .collect();
+            Arc::new(BinaryArray::from(bytes.map(ordered).ok_or_else(wrong)?))
+        }
+        _ => return Err(wrong()),
+    };
+    Ok(array)
+}
+
+fn ordered<T: Ord>(mut values: Vec<T>) -> Vec<T> {
+    values.sort_unstable();
+    values.dedup();
+    values
+}
+
 fn unhex(text: &str) -> Option<Vec<u8>> {
     let digits = text.as_bytes();
     if !digits.len().is_multiple_of(2) {

@@ -9,7 +9,7 @@ use arrow_buffer::BooleanBuffer;
 use arrow_schema::{Field, Schema};
 
 use crate::expr::eval::compare::comparator;
-use crate::expr::eval::in_set::InSet;
+use crate::expr::eval::in_set::{InSet, SortedValues};
 use crate::expr::eval::pattern::LikePattern;
 use crate::expr::eval::value::StringColumn;
 use crate::expr::eval::{ColumnarValue, cast, datetime, is_null_intolerant};
@@ -63,6 +63,10 @@ impl<'a> PruningEvaluator<'a> {
 
     fn none(&self) -> BooleanBuffer {
         BooleanBuffer::new_unset(self.rows)
+    }
+
+    fn all(&self) -> BooleanBuffer {
+        BooleanBuffer::new_set(self.rows)
     }
 
     /// Whether the value depends only on partition columns and literals.
@@ -234,8 +238,11 @@ impl<'a> PruningEvaluator<'a> {
 
     fn in_list(&self, arg: &Expr, values: &[Scalar], set: &InSet) -> PredicateOutcomes {
         let range = self.range(arg);
-        let has_null = values.iter().any(Scalar::is_null);
-        let inside = self.any_in_range(&range, values, arg.data_type());
+        let has_null = set.has_null();
+        let inside = set.sorted(values, arg.data_type()).map_or_else(
+            || self.all(),
+            |sorted| self.any_in_range(&range, sorted, arg.data_type()),
+        );
         // The single value of a file is in the list.
         let certain = range.one_value(self.rows).and_then(|one| {
             let low = range.low.as_ref()?;
@@ -265,52 +272,38 @@ impl<'a> PruningEvaluator<'a> {
     fn any_in_range(
         &self,
         range: &ValueRange,
-        values: &[Scalar],
+        sorted: &SortedValues,
         data_type: &DataType,
     ) -> BooleanBuffer {
-        let unknown = || BooleanBuffer::new_set(self.rows);
-        let mut sorted: Vec<&Scalar> = values.iter().filter(|v| !v.is_null()).collect();
-        sorted.sort_by(|a, b| a.compare(b).unwrap_or(std::cmp::Ordering::Equal));
-        if sorted.is_empty() {
+        let unknown = || self.all();
+        let list = &sorted.array;
+        if list.is_empty() {
             return self.none();
         }
-        if range.may_be_nan
-            && sorted
-                .iter()
-                .any(|v| matches!(v, Scalar::Double(d) if d.is_nan()))
-        {
+        if range.may_be_nan && sorted.has_nan {
             return unknown();
         }
         let (Some(low), Some(high)) = (&range.low, &range.high) else {
-            return self.any_beyond(range, &sorted, data_type);
-        };
-        let arrays: Option<Vec<ArrayRef>> =
-            sorted.iter().map(|v| v.to_array(data_type).ok()).collect();
-        let Some(list) = arrays.and_then(|arrays| {
-            let parts: Vec<&dyn Array> = arrays.iter().map(AsRef::as_ref).collect();
-            arrow_select::concat::concat(&parts).ok()
-        }) else {
-            return unknown();
+            return self.any_beyond(range, list, data_type);
         };
         let as_list = |array: &ArrayRef| arrow_cast::cast(array, list.data_type()).ok();
         let (Some(lows), Some(highs)) = (as_list(&low.array), as_list(&high.array)) else {
             return unknown();
         };
-        let (Ok(from_low), Ok(from_high)) = (comparator(&list, &lows), comparator(&list, &highs))
+        let (Ok(from_low), Ok(from_high)) = (comparator(list, &lows), comparator(list, &highs))
         else {
             return unknown();
         };
-        let texts = StringColumn::new(&list)
+        let texts = StringColumn::new(list)
             .ok()
             .zip(StringColumn::new(&highs).ok())
             .filter(|_| !range.is_exact);
-        let indices: Vec<usize> = (0..list.len()).collect();
         BooleanBuffer::collect_bool(self.rows, |row| {
             let (l, h) = (low.row(row), high.row(row));
             let first = if lows.is_null(l) {
                 0
             } else {
-                indices.partition_point(|n| from_low(*n, l).is_lt())
+                first_from(list.len(), |n| from_low(n, l).is_ge())
             };
             if first >= list.len() {
                 return false;
@@ -328,30 +321,22 @@ impl<'a> PruningEvaluator<'a> {
     fn any_beyond(
         &self,
         range: &ValueRange,
-        sorted: &[&Scalar],
+        list: &ArrayRef,
         data_type: &DataType,
     ) -> BooleanBuffer {
-        let literal = |value: &Scalar| {
-            Some(ValueRange::exact(
-                ColumnarValue {
-                    array: value.to_array(data_type).ok()?,
-                    scalar: true,
-                },
-                self.rows,
-                data_type,
-            ))
-        };
-        let ends = sorted
-            .first()
-            .and_then(|v| literal(v))
-            .zip(sorted.last().and_then(|v| literal(v)));
-        match ends {
-            Some((least, greatest)) if !range.may_be_nan => {
-                &may_be_at_most(range, &greatest, self.rows)
-                    & &may_be_at_most(&least, range, self.rows)
-            }
-            _ => BooleanBuffer::new_set(self.rows),
+        if range.may_be_nan {
+            return self.all();
         }
+        let literal = |position: usize| {
+            let array = list.slice(position, 1);
+            let value = ColumnarValue {
+                array,
+                scalar: true,
+            };
+            ValueRange::exact(value, self.rows, data_type)
+        };
+        let (least, greatest) = (literal(0), literal(list.len() - 1));
+        &may_be_at_most(range, &greatest, self.rows) & &may_be_at_most(&least, range, self.rows)
     }
 
     fn like(&self, value: &Expr, pattern: &str, escape: &[Expr]) -> PredicateOutcomes {
@@ -653,4 +638,18 @@ fn field_path(args: &[Expr]) -> Option<Vec<String>> {
     };
     path.push(name.to_string());
     Some(path)
+}
+
+/// The first position below `count` at which `reached` is true, which it then stays; else `count`.
+fn first_from(count: usize, reached: impl Fn(usize) -> bool) -> usize {
+    let (mut low, mut high) = (0, count);
+    while low < high {
+        let middle = low.midpoint(high);
+        if reached(middle) {
+            high = middle;
+        } else {
+            low = middle + 1;
+        }
+    }
+    low
 }

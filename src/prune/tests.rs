@@ -225,6 +225,42 @@ fn certain_needs_all_rows_and_no_nulls() {
 }
 
 #[test]
+fn a_long_list_excludes_the_files_that_each_of_its_values_excludes() {
+    let bounds = |shift: i32| -> ArrayRef {
+        Arc::new(Int32Array::from_iter(
+            (0..300).map(|n| (n % 7 != 3).then_some(n * 40 + shift * (n % 5) * 9)),
+        ))
+    };
+    let mut known = Known {
+        rows: 300,
+        ..Known::default()
+    };
+    known.min.insert("i".into(), bounds(0));
+    known.max.insert("i".into(), bounds(1));
+    let i = || col("i", DataType::Integer);
+    // Out of order, with duplicates, in the gaps between the bounds and within them.
+    let values: Vec<Scalar> = (0..2000)
+        .map(|n| Scalar::Long(n * 7919 % 13_000 - 500))
+        .collect();
+    let list = kept(Expr::in_list(i(), values.clone()).unwrap(), &known);
+    let each: Vec<Vec<bool>> = values
+        .iter()
+        .map(|value| {
+            kept(
+                call(
+                    Function::Equal,
+                    vec![i(), lit(value.clone(), DataType::Integer)],
+                ),
+                &known,
+            )
+        })
+        .collect();
+    let any: Vec<bool> = (0..300).map(|n| each.iter().any(|one| one[n])).collect();
+    assert_eq!(list, any);
+    assert!(list.contains(&true) && list.contains(&false));
+}
+
+#[test]
 fn lists_are_searched_within_the_bounds() {
     let facts = four();
     let list = |values: &[i64]| {

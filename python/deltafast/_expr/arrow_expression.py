@@ -21,8 +21,9 @@ from deltafast._expr import types
 from deltafast._expr.dnf import nan_with_value, null_or, without_nan
 from deltafast._expr.errors import UnsupportedExpressionError
 from deltafast._expr.python_values import constant
-from deltafast._expr.syntax import Binary, Constant, Func, InList, Like, Logical, Name, Syntax, Test, Unary
+from deltafast._expr.syntax import Binary, Constant, Func, InList, InValues, Like, Logical, Name, Syntax, Test, Unary
 from deltafast._expr.tree import Lit
+from deltafast._expr.value_lists import arrow_values
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -178,12 +179,15 @@ class _Translator:
         if options.get("null_matching_behavior") not in (0, None):
             msg = "is_in() with skip_nulls cannot be evaluated here; drop the nulls from the list"
             raise UnsupportedExpressionError(msg)
-        items = list(options.get("value_set") or [])
-        present = tuple(_literal(v) for v in items if v.is_valid)
+        array: Any = options.get("value_set")
+        missing = 0 if array is None else int(array.null_count)
+        present: Any = [] if array is None else array.drop_null()
         found: Syntax = Constant(Lit(value=False, type=types.BOOLEAN))
-        if present:
-            found = Logical("and", (Unary("not", Test("null", value)), InList(value, present)))
-        if len(present) < len(items):
+        if len(present):
+            listed = arrow_values(present)
+            test = InList(value, tuple(map(_literal, present))) if listed is None else InValues(value, listed)
+            found = Logical("and", (Unary("not", Test("null", value)), test))
+        if missing:
             found = Logical("or", (Test("null", value), found))
         return found
 
@@ -216,11 +220,11 @@ def _literal(scalar: Any) -> Constant:
 
 
 def _options(scalar: Any) -> dict[str, Any]:
-    """Return the function's options; list members stay Arrow scalars, since their types matter."""
+    """Return the function's options; lists stay Arrow arrays, since the types of their members matter."""
     out: dict[str, Any] = {}
     for name in (f.name for f in scalar.type):
         field = scalar[name]
-        out[name] = list(field.values) if hasattr(field, "values") and field.is_valid else field.as_py()
+        out[name] = field.values if hasattr(field, "values") and field.is_valid else field.as_py()
     return out
 
 

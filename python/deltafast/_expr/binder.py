@@ -1,8 +1,8 @@
 """Untyped syntax + a table's schema -> the closed typed tree.
 
 Stage: the middle of `text -> syntax -> tree -> core`. Resolves names without case, decides every type by Spark's rules,
-writes every implicit cast down, and refuses by name whatever is not in the table of functions. It folds nothing; that
-is `simplify`'s work, so that a literal's type is decided before anything moves.
+writes every implicit cast down, and refuses by name whatever is not in the table of functions. It folds nothing but the
+casts of long lists; that is `simplify`'s work, so that a literal's type is decided before anything moves.
 
 Rejected: deciding types in Rust. The same decision would then exist twice, for the renderers need it too.
 """
@@ -31,6 +31,7 @@ from deltafast._expr.syntax import (
     Func,
     InList,
     IntervalLit,
+    InValues,
     Item,
     Like,
     Logical,
@@ -39,7 +40,7 @@ from deltafast._expr.syntax import (
     Test,
     Unary,
 )
-from deltafast._expr.tree import Call, Cast, Col, Lit, Node, SessionCall, call, joined
+from deltafast._expr.tree import Call, Cast, Col, In, Lit, Node, SessionCall, call, joined
 from deltafast._expr.types import (
     BINARY,
     BOOLEAN,
@@ -65,6 +66,7 @@ from deltafast._expr.types import (
     is_string,
     sql_name,
 )
+from deltafast._expr.value_lists import constants_of, fold_values
 from deltafast._util.dialect import Dialect
 from deltafast.exceptions import InvalidArgumentError
 
@@ -72,6 +74,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from deltafast._expr.binding import SessionFunctions
+    from deltafast._expr.tree import TypedValues
 
 __all__ = ["Binder"]
 
@@ -154,6 +157,8 @@ class Binder:
                 return call("and", least, self.compare("<=", value, self.bind(high), node.pos))
             case InList(arg=arg, items=items):
                 return self.membership(self.bind(arg), [self.bind(i) for i in items], node.pos)
+            case InValues(arg=arg, listed=listed):
+                return self._value_list(self.bind(arg), listed, node.pos)
             case Like():
                 return self._like(node)
             case Test(kind=kind, arg=arg):
@@ -431,6 +436,18 @@ class Binder:
         if kind == STRING:
             value, *items = self._pad_chars([value, *items])
         return self.emit("in", [self.cast(n, kind, pos) for n in (value, *items)], BOOLEAN, pos)
+
+    def _value_list(self, value: Node, listed: TypedValues, pos: int | None) -> Node:
+        """`IN` with a long list of constants: typed and cast as a whole if each cast of a constant is certain."""
+        kind = coercion.common([value.type, *listed.types], ansi=self.ansi)
+        is_char = isinstance(value, Col) and value.path in self._chars
+        if isinstance(kind, (types.Atomic, Decimal)) and kind not in (VOID, types.VARIANT) and not is_char:
+            self._refuse_collations([value], pos)
+            castable = all(coercion.can_cast(source, kind, self.mode) for source in listed.types)
+            values = fold_values(listed, kind, self.zone) if castable else None
+            if values is not None:
+                return In(self.cast(value, kind, pos), values)
+        return self.membership(value, constants_of(listed), pos)
 
     def _like(self, node: Like) -> Node:
         value = self.coerce(self.bind(node.arg), "string", node.kind, node.pos)

@@ -48,7 +48,7 @@ class TokenCursor:
 
     def restart(self, start: int) -> None:
         """Tokenize the string again from a position in it, and continue there."""
-        self._tokens = tokenize(self.text, start, lenient=self._lenient, dialect=self.dialect)
+        self._tokens = tokenize(self.text, start, lenient=self._lenient, dialect=self.dialect, lists=True)
         self.move(0)
 
     @property

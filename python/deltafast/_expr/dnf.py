@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from deltafast._expr import literals, types
 from deltafast._expr.python_values import constant
-from deltafast._expr.syntax import Binary, Constant, Func, InList, Logical, Name, Syntax, Test, Unary
+from deltafast._expr.syntax import Binary, Constant, Func, InList, InValues, Logical, Name, Syntax, Test, Unary
 from deltafast._expr.tree import Lit
+from deltafast._expr.value_lists import column_values, list_items
 from deltafast._util.values import partition_text
 from deltafast.exceptions import InvalidArgumentError
 
@@ -150,11 +151,17 @@ def _membership(op: str, column: Name, kind: types.DataType, values: object, nam
     if isinstance(values, (str, bytes)) or not hasattr(values, "__iter__"):
         msg = f"'{op}' takes a list of values, not {values!r}; write ('{name}', '{op}', [...])"
         raise InvalidArgumentError(msg)
-    items = list(cast("Any", values))
-    present = [_constant(v, kind, name) for v in items if v is not None]
+    items = list_items(values, kind)
+    present = [v for v in items if v is not None]
     found: Syntax = Constant(Lit(value=False, type=types.BOOLEAN))
     if present:
-        found = Logical("and", (Unary("not", Test("null", column)), InList(column, tuple(present))))
+        listed = column_values(present, kind)
+        test = (
+            InList(column, tuple(_constant(v, kind, name) for v in present))
+            if listed is None
+            else InValues(column, listed)
+        )
+        found = Logical("and", (Unary("not", Test("null", column)), test))
     if len(present) < len(items):
         found = Logical("or", (Test("null", column), found)) if present else Test("null", column)
     return Unary("not", found) if op == "not in" else found

@@ -14,11 +14,15 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from deltafast._expr.errors import invalid
+from deltafast._expr.value_lists import sql_values
 from deltafast._util.dialect import Dialect
 from deltafast.exceptions import InvalidArgumentError
+
+if TYPE_CHECKING:
+    from deltafast._expr.tree import TypedValues
 
 __all__ = [
     "OPAQUE",
@@ -38,8 +42,8 @@ MAX_TEXT: Final = 4 << 20
 class Token(NamedTuple):
     """A token; `text` is its value, not its source, which begins at `pos` and ends before `end`.
 
-    `kind` is one of name, quoted, exact (a name in double quotes), string, number, hex, op, end; or broken, whose text
-    is a message.
+    `kind` is one of name, quoted, exact (a name in double quotes), string, number, hex, op, end; or values, all that
+    stands in the parentheses of a long list of constants after IN; or broken, whose text is a message.
     """
 
     kind: str
@@ -47,6 +51,7 @@ class Token(NamedTuple):
     pos: int
     end: int
     suffix: str = ""
+    listed: TypedValues | None = None
 
     @property
     def upper(self) -> str:
@@ -107,8 +112,8 @@ def unescape(body: str) -> str:
     return _ESCAPE.sub(one, body) if "\\" in body else body
 
 
-def tokenize(  # noqa: C901 - one line a kind
-    text: str, start: int = 0, *, lenient: bool = False, dialect: Dialect = Dialect.SPARK
+def tokenize(  # noqa: C901, PLR0912 - one line a kind
+    text: str, start: int = 0, *, lenient: bool = False, dialect: Dialect = Dialect.SPARK, lists: bool = False
 ) -> list[Token]:
     """Split a SQL string into tokens; the last token is always `end`.
 
@@ -118,6 +123,7 @@ def tokenize(  # noqa: C901 - one line a kind
         lenient: On an error, end with a token of the kind `broken`, which has the message. The rest may be in another
             dialect, and irrelevant.
         dialect: The meaning of double quotes; that of statements by default.
+        lists: Make the inside of a long list of constants one token.
 
     Raises:
         InvalidArgumentError: A character that starts no token, or a string or comment that is not closed.
@@ -158,7 +164,12 @@ def tokenize(  # noqa: C901 - one line a kind
         elif kind == "exact":
             out.append(Token("exact", text[pos + 1 : end - 1].replace('""', '"'), pos, end))
         elif kind != "space":
+            is_list = lists and match[0] == "(" and bool(out) and out[-1].upper == "IN"
             out.append(Token(kind, match[0], pos, end))
+            if is_list and (found := sql_values(text, pos)) is not None:
+                listed, after = found
+                out.append(Token("values", "", end, after - 1, listed=listed))
+                end = after - 1
         pos = end
     out.append(Token("end", "", size, size))
     return out

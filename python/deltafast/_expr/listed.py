@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from deltafast._expr import literals, syntax, types
 from deltafast._expr.parser import parse
+from deltafast._expr.value_lists import constants_of
 
 if TYPE_CHECKING:
     from deltafast._expr.tree import Lit
@@ -32,7 +33,7 @@ def listed(text: str, dialect: Dialect, zone: str = "UTC") -> str | None:
     return _shown(parse(text, dialect=dialect, zone=zone))
 
 
-def _shown(node: syntax.Syntax) -> str | None:  # noqa: PLR0911 - one line a kind
+def _shown(node: syntax.Syntax) -> str | None:  # noqa: C901, PLR0911 - one line a kind
     match node:
         case syntax.Name(parts):
             return "'" + ".".join(f"`{part}`" if "." in part else part for part in parts)
@@ -52,6 +53,12 @@ def _shown(node: syntax.Syntax) -> str | None:  # noqa: PLR0911 - one line a kin
             return _joined("isnull({})", arg)
         case syntax.InList(arg, items):
             return _joined("{} IN (" + ",".join(["{}"] * len(items)) + ")", arg, *items)
+        case syntax.InValues(arg, values):
+            return _joined(
+                "{} IN (" + ",".join(["{}"] * len(values.values)) + ")",
+                arg,
+                *map(syntax.Constant, constants_of(values)),
+            )
         case _:
             return None
 

@@ -30,6 +30,7 @@ from deltafast._expr.syntax import (
     FieldOf,
     Func,
     InList,
+    InValues,
     Item,
     Like,
     Logical,
@@ -245,7 +246,13 @@ class ExpressionParser:
             self._cursor.expect_op("(")
             if self._cursor.token.upper in ("SELECT", "WITH"):
                 self._refuse("subqueries", self._cursor.token.pos)
-            node = InList(left, self._items(")"), pos)
+            listed = self._cursor.token.listed
+            if listed is not None:
+                self._cursor.advance()
+                self._cursor.expect_op(")")
+                node = InValues(left, listed, pos)
+            else:
+                node = InList(left, self._items(")"), pos)
         elif word in ("LIKE", "ILIKE", "RLIKE", "REGEXP"):
             self._cursor.advance()
             return self._like(left, "RLIKE" if word == "REGEXP" else word, pos, negated=negated)

@@ -20,9 +20,10 @@ from deltafast._expr.decimals import from_unscaled
 from deltafast._expr.dnf import null_or
 from deltafast._expr.errors import UnsupportedExpressionError
 from deltafast._expr.python_values import constant
-from deltafast._expr.syntax import Binary, Constant, FieldOf, Func, InList, Logical, Name, Syntax, Test, Unary
+from deltafast._expr.syntax import Binary, Constant, FieldOf, Func, InList, InValues, Logical, Name, Syntax, Test, Unary
 from deltafast._expr.tree import Lit
 from deltafast._expr.types import DataType, Decimal
+from deltafast._expr.value_lists import python_values
 from deltafast.exceptions import InvalidArgumentError
 
 if TYPE_CHECKING:
@@ -184,19 +185,30 @@ class _Translator:
         (kind, _), *_ = inputs[1].items()
         if kind != "Literal":
             raise _unknown(raw)
-        items = [constant(v) for v in _values(inputs[1])]
-        present = tuple(i for i in items if i.lit.value is not None)
-        for item in present:
-            self.comparable(value, item)
+        items = _values(inputs[1])
+        present = [item for item in items if item is not None]
+        test = self.membership(value, present) if present else None
         if not options.get("nulls_equal"):
             # Polars leaves nulls out of the list: null only for a null.
-            if present:
-                return InList(value, present)
+            if test is not None:
+                return test
             return null_or(value, Constant(Lit(value=False, type=types.BOOLEAN)))
         found: Syntax = Constant(Lit(value=False, type=types.BOOLEAN))
-        if present:
-            found = Logical("and", (Unary("not", Test("null", value)), InList(value, present)))
+        if test is not None:
+            found = Logical("and", (Unary("not", Test("null", value)), test))
         return Logical("or", (Test("null", value), found)) if len(present) < len(items) else found
+
+    def membership(self, value: Syntax, present: list[Any]) -> Syntax:
+        """Return the test for one of the values, none of which is null."""
+        listed = python_values(present)
+        if listed is not None:
+            for kind in listed.types:
+                self.comparable(value, Constant(Lit(listed.values[0], kind)))
+            return InValues(value, listed)
+        items = tuple(map(constant, present))
+        for item in items:
+            self.comparable(value, item)
+        return InList(value, items)
 
     def kind(self, node: Syntax) -> DataType:
         return self.binder.bind(node).type
@@ -286,10 +298,15 @@ def _values(raw: Any) -> list[Any]:
     """The values of a list literal: Polars keeps them as its own IPC bytes, so Polars reads them back."""
     import polars as pl
 
-    expression = pl.Expr.deserialize(io.StringIO(json.dumps(raw)), format="json")
-    series = pl.select(expression).to_series()
-    if isinstance(series.dtype, (pl.List, pl.Array)):
-        series = series.explode()
+    match raw:
+        case {"Literal": {"Scalar": {"List": [*stream]}}}:
+            # Read directly: a long list as JSON once more takes most of the time.
+            series = pl.read_ipc_stream(bytes(stream)).to_series()
+        case _:
+            expression = pl.Expr.deserialize(io.StringIO(json.dumps(raw)), format="json")
+            series = pl.select(expression).to_series()
+            if isinstance(series.dtype, (pl.List, pl.Array)):
+                series = series.explode()
     if series.dtype.is_float() and series.is_nan().any():
         msg = "a list with NaN is not evaluated here; filter in Polars"
         raise UnsupportedExpressionError(msg)

@@ -12,12 +12,15 @@ from __future__ import annotations
 
 import decimal
 import math
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from deltafast._expr import literals, types
 from deltafast._expr.decimals import floor_to_scale
 from deltafast._expr.tree import Call, Cast, In, Lit, Node, SessionCall, Value, call, joined
 from deltafast._expr.types import DATE, DOUBLE, FLOAT, TIMESTAMP, TIMESTAMP_NTZ, DataType, Decimal
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 __all__ = ["simplify"]
 
@@ -47,7 +50,7 @@ def simplify(node: Node, zone: str) -> Node:  # noqa: PLR0911 - one line a kind 
                 folded = Call(inner.f, (), kind) if isinstance(kind, (types.Array, types.Map)) else None
             return folded or Cast(inner, kind, mode)
         case In(arg=arg, values=values):
-            return In(simplify(arg, zone), values)
+            return _narrowed(simplify(arg, zone), values, zone)
         case SessionCall(f=f, args=args, type=kind):
             return SessionCall(f, tuple(simplify(a, zone) for a in args), kind)
         case _:
@@ -80,7 +83,29 @@ def _membership(nodes: list[Node], zone: str) -> Node:
     return In(value, tuple(_distinct([c.value for c in constants])))
 
 
-def _distinct(values: list[Value]) -> list[Value]:
+def _narrowed(value: Node, values: tuple[Value, ...], zone: str) -> In:
+    """`IN` with constants of the operand's type, in the narrowest type that has all of them."""
+    if isinstance(value, Cast) and _widens(value.arg.type, value.type):
+        source, to = value.type, value.arg.type
+        if types.is_integral(source) and types.is_integral(to):
+            low, high = types.integral_range(to)
+            if all(isinstance(v, int) and low <= v <= high for v in values):
+                return In(value.arg, values)
+            return In(value, tuple(_distinct(values)))
+        narrow: list[Value] = []
+        for constant in values:
+            lit = _narrow(Lit(constant, source), to, zone)
+            if lit is None:
+                break
+            narrow.append(lit.value)
+        else:
+            return In(value.arg, tuple(narrow))
+    return In(value, tuple(_distinct(values)))
+
+
+def _distinct(values: Sequence[Value]) -> list[Value]:
+    if set(map(type, values)) <= {int} or set(map(type, values)) <= {str}:
+        return list(dict.fromkeys(values))
     seen: dict[object, Value] = {}
     for v in values:
         # NaN equals itself here, and 0.0 equals -0.0.

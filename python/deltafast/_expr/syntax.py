@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from deltafast._expr.tree import Lit
+    from deltafast._expr.tree import Lit, TypedValues
     from deltafast._expr.types import DataType
 
 __all__ = [
@@ -25,6 +25,7 @@ __all__ = [
     "FieldOf",
     "Func",
     "InList",
+    "InValues",
     "IntervalLit",
     "Item",
     "Like",
@@ -109,6 +110,14 @@ class InList(NamedTuple):
     pos: int | None = None
 
 
+class InValues(NamedTuple):
+    """`arg IN (values)` with a long list of constants of one kind."""
+
+    arg: Syntax
+    listed: TypedValues
+    pos: int | None = None
+
+
 class Like(NamedTuple):
     """`LIKE`, `ILIKE` or `RLIKE`; with `ANY` or `ALL` several patterns, to each of which `NOT` applies."""
 
@@ -180,6 +189,7 @@ Syntax: TypeAlias = (
     | Logical
     | Between
     | InList
+    | InValues
     | Like
     | Test
     | Case
@@ -227,6 +237,7 @@ _NODES = (
     Logical,
     Between,
     InList,
+    InValues,
     Like,
     Test,
     Case,

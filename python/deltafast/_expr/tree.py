@@ -34,6 +34,7 @@ __all__ = [
     "Lit",
     "Node",
     "SessionCall",
+    "TypedValues",
     "Value",
     "call",
     "columns_of",
@@ -56,6 +57,15 @@ class Lit(NamedTuple):
 
     value: Value
     type: DataType
+
+
+class TypedValues(NamedTuple):
+    """Constants of one kind, none of them null: the list of an IN before its values have the operand's type."""
+
+    #: As in `Lit`.
+    values: tuple[Value, ...]
+    #: The types that the constants have as literals, each once, in the order of the constants.
+    types: tuple[DataType, ...]
 
 
 class Call(NamedTuple):
@@ -198,14 +208,28 @@ def _encode(node: Node) -> dict[str, Any]:
         case Cast(arg=arg, type=t, mode=mode):
             return {"k": "cast", "a": _encode(arg), "t": types.to_json(t), "m": mode}
         case In(arg=arg, values=values):
-            return {"k": "in", "a": _encode(arg), "v": [encode_value(v, arg.type) for v in values]}
+            return {"k": "in", "a": _encode(arg), "v": _encode_values(values, arg.type)}
+
+
+def _encode_values(values: Sequence[Value], t: DataType) -> list[Any]:
+    # The values of these types are those of the dict.
+    if set(map(type, values)) <= {int, str, bool}:
+        return list(values)
+    return [encode_value(value, t) for value in values]
+
+
+def _decode_values(raw: Sequence[object], t: DataType) -> tuple[Value, ...]:
+    kind = str if types.is_string(t) else int if types.is_integral(t) or types.is_datetime(t) else None
+    if kind is not None and set(map(type, raw)) <= {kind}:
+        return tuple(cast("Sequence[Value]", raw))
+    return tuple(decode_value(value, t) for value in raw)
 
 
 def _decode(raw: dict[str, Any]) -> Node:
     kind = raw["k"]
     if kind == "in":
         arg = _decode(raw["a"])
-        return In(arg, tuple(decode_value(v, arg.type) for v in raw["v"]))
+        return In(arg, _decode_values(raw["v"], arg.type))
     t = types.type_from_json(raw["t"])
     if kind == "col":
         return Col(tuple(raw["path"]), t)

@@ -3,6 +3,8 @@
 //! Cost: one look-up per row; lists of a few numbers are compared one by one, which is faster than
 //! hashing.
 
+use std::sync::OnceLock;
+
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
     Date32Type, Decimal128Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type,
@@ -16,7 +18,7 @@ use rustc_hash::FxHashSet;
 use crate::error::{Error, Result};
 use crate::expr::eval::error::{EvalResult, unexpected};
 use crate::expr::eval::value::{BinaryColumn, pack};
-use crate::expr::scalar::Scalar;
+use crate::expr::scalar::{Scalar, sorted_array};
 use crate::protocol::schema::DataType;
 
 /// A set of values of one type, and whether the list has a null.
@@ -25,6 +27,15 @@ pub struct InSet {
     members: InSetValues,
     has_null: bool,
     is_empty: bool,
+    sorted: OnceLock<Option<SortedValues>>,
+}
+
+/// The values of a list in their order, for comparisons with bounds.
+#[derive(Debug)]
+pub(crate) struct SortedValues {
+    /// The values that are not null, in the plain layout, each once.
+    pub(crate) array: ArrayRef,
+    pub(crate) has_nan: bool,
 }
 
 #[derive(Debug)]
@@ -86,7 +97,29 @@ impl InSet {
             members,
             has_null,
             is_empty: values.is_empty(),
+            sorted: OnceLock::new(),
         })
+    }
+
+    /// Whether the list has a null.
+    pub(crate) fn has_null(&self) -> bool {
+        self.has_null
+    }
+
+    /// The values of the list in their order; sorted once, since pruning asks for each file and row
+    /// group. `None` for types that have no literals.
+    ///
+    /// `values` and `data_type` are those of [`InSet::new`].
+    pub(crate) fn sorted(&self, values: &[Scalar], data_type: &DataType) -> Option<&SortedValues> {
+        self.sorted
+            .get_or_init(|| {
+                let has_nan = values
+                    .iter()
+                    .any(|value| matches!(value, Scalar::Double(v) if v.is_nan()));
+                let array = sorted_array(values, data_type).ok()?;
+                Some(SortedValues { array, has_nan })
+            })
+            .as_ref()
     }
 
     fn has_long(&self, value: i64) -> bool {

@@ -343,7 +343,7 @@ impl<'a> RowGroupPruner<'a> {
             else {
                 continue;
             };
-            let Some(leaf) = watched.leaf.filter(|_| values.len() <= 1000) else {
+            let Some(leaf) = watched.leaf else {
                 continue;
             };
             for (n, group) in groups.iter().enumerate() {
@@ -773,7 +773,10 @@ fn conjuncts(filter: &Expr) -> &[Expr] {
     }
 }
 
-/// A column and the values to which the conjunct restricts it, if it has this form.
+/// The longest list that is looked up in bloom filters, each value in that of each row group.
+const MOST_PROBED: usize = 1000;
+
+/// A column and the few values to which the conjunct restricts it, if it has this form.
 fn equality_values(conjunct: &Expr) -> Option<(&[String], Vec<&Scalar>)> {
     match conjunct {
         Expr::Call {
@@ -790,7 +793,7 @@ fn equality_values(conjunct: &Expr) -> Option<(&[String], Vec<&Scalar>)> {
             _ => None,
         },
         Expr::InList { arg, values, .. } => match arg.as_ref() {
-            Expr::Column { path, .. } => Some((
+            Expr::Column { path, .. } if values.len() <= MOST_PROBED => Some((
                 path,
                 values.iter().filter(|value| !value.is_null()).collect(),
             )),
