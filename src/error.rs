@@ -443,6 +443,19 @@ impl Error {
         }
     }
 
+    /// [`Error::Resource`]: `what` takes this many bytes, more than the process's memory limit.
+    #[must_use]
+    pub fn over_memory_limit(what: &str, bytes: u64, limit: u64) -> Self {
+        let what = format!(
+            "{what} takes {bytes} bytes at once, more than the memory limit of {limit} bytes; raise DELTAFAST_MEMORY_LIMIT to read it"
+        );
+        Self::Resource {
+            resource: ExhaustedResource::Memory,
+            what,
+            context: Box::default(),
+        }
+    }
+
     /// [`Error::Resource`]: the system refuses another thread.
     #[must_use]
     pub fn no_thread(error: &dyn fmt::Display) -> Self {

@@ -17,7 +17,7 @@ mod pool;
 mod random;
 mod stream;
 
-pub use budget::memory_limit;
+pub use budget::{DecodeReservation, decode_limit, memory_limit};
 pub use buffers::{PooledBuilder, filled};
 pub use cancel::{CancellationToken, ProgressCounter};
 pub use commit_log::{CommitLog, CommitRecord};

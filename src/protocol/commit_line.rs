@@ -267,13 +267,24 @@ impl Action {
     }
 }
 
+/// The longest line, for readers as for writers. Lines contain one action each; the largest are
+/// schemas of very many columns.
+pub const LONGEST_LINE: u64 = 256 << 20;
+
 /// Appends `value` as one line.
 ///
 /// # Errors
 /// [`Error::Invalid`] for a value that JSON cannot hold.
 pub fn push_line(out: &mut Vec<u8>, value: &impl Serialize) -> Result<()> {
+    let start = out.len();
     serde_json::to_writer(&mut *out, value)
         .map_err(|e| Error::invalid(format!("an action cannot be written as JSON: {e}")))?;
+    let length = (out.len() - start) as u64;
+    if length >= LONGEST_LINE {
+        return Err(Error::invalid(format!(
+            "an action of {length} bytes is longer than the {LONGEST_LINE} bytes that one may have in a commit; make its properties, metadata or values shorter"
+        )));
+    }
     out.push(b'\n');
     Ok(())
 }

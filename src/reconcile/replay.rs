@@ -14,6 +14,7 @@ use crate::parse::checkpoint::{CheckpointReader, FileActionKind};
 use crate::parse::commit::{self, ActionSelection, NonFileAction, ParsedActions};
 use crate::parse::{FileActionProjection, FileBatch, json_lines, mask};
 use crate::process::ProcessMutex;
+use crate::protocol::commit_line::LONGEST_LINE;
 use crate::reconcile::seen_keys::{FileActionState, SeenFileKeys};
 use crate::store::{PendingResult, Store};
 
@@ -22,9 +23,6 @@ const PIECE: u64 = 4 << 20;
 /// No commit is larger than this: such a size is an error of the store and is refused instead of
 /// dividing the commit into a huge number of pieces.
 const IMPLAUSIBLE: u64 = 1 << 40;
-/// The longest line that is read. Lines contain one action each; the largest are schemas of very
-/// many columns.
-const LONGEST_LINE: u64 = 256 << 20;
 /// Small commits are parsed together up to this total size.
 const GROUP_BYTES: u64 = 1 << 20;
 /// And up to this number, so that there are groups for every core.

@@ -1,6 +1,6 @@
 //! Reads that start over without a damaged checkpoint, and the warnings about it.
 
-use crate::error::{Error, NotFoundKind, Result};
+use crate::error::{Error, ExhaustedResource, NotFoundKind, Result};
 use crate::log::{DeltaLog, LogListing, LogSegment};
 use crate::protocol::log_path;
 
@@ -110,7 +110,8 @@ pub(super) fn with_fallback<T>(
     }
 }
 
-/// Whether an error may be caused by a file that can be left out.
+/// Whether an error may be caused by a file that can be left out: one that is damaged or missing, or
+/// that expands beyond the memory limit.
 pub(super) fn is_damage(error: &Error) -> bool {
     error.is_corrupt()
         || matches!(
@@ -120,6 +121,9 @@ pub(super) fn is_damage(error: &Error) -> bool {
                 ..
             } | Error::Storage {
                 retryable: false,
+                ..
+            } | Error::Resource {
+                resource: ExhaustedResource::Memory,
                 ..
             }
         )

@@ -43,7 +43,11 @@ class Reader:
     def _start(self) -> subprocess.Popen[bytes]:
         self.stderr = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the worker
         self.served = 0
-        environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(HERE.parent), *sys.path])}
+        # Pages that expand to more than this are refused; without a limit a quarter of the machine's memory is.
+        environment = os.environ | {
+            "PYTHONPATH": os.pathsep.join([str(HERE.parent), *sys.path]),
+            "DELTAFAST_MEMORY_LIMIT": "256MB",
+        }
         self.process = subprocess.Popen(
             [sys.executable, "-m", "hostile.worker"],
             stdin=subprocess.PIPE,

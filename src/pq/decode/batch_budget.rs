@@ -22,6 +22,21 @@ pub(in crate::pq) fn string_bytes(columns: &[ArrayRef]) -> u64 {
     columns.iter().map(array_string_bytes).sum()
 }
 
+/// Bytes of the longest string in `columns` that is in a view; at any depth of structs, lists and
+/// maps.
+pub(in crate::pq) fn longest_string(columns: &[ArrayRef]) -> u64 {
+    let longest = |views: &[u128]| views.iter().map(|view| u64::from(*view as u32)).max();
+    let of_array = |array: &ArrayRef| match array.data_type() {
+        DataType::Utf8View => longest(array.as_string_view().views()).unwrap_or(0),
+        DataType::BinaryView => longest(array.as_binary_view().views()).unwrap_or(0),
+        DataType::Struct(_) => longest_string(array.as_struct().columns()),
+        DataType::List(_) => longest_string(&[Arc::clone(array.as_list::<i32>().values())]),
+        DataType::Map(_, _) => longest_string(array.as_map().entries().columns()),
+        _ => 0,
+    };
+    columns.iter().map(of_array).max().unwrap_or(0)
+}
+
 fn array_string_bytes(array: &ArrayRef) -> u64 {
     // The lowest quarter of a view is its length; that of a null is zero or harmless. Without a
     // buffer all are short, and views are not touched again.

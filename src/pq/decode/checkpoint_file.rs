@@ -3,8 +3,9 @@
 //!
 //! arrow-rs decodes to views; [`StringLayout::Plain`] casts afterwards. Batches are cut so that
 //! their strings (counted as if copied, since the reader will copy them) stay within
-//! `max_batch_bytes`. A file whose strings or rows expand its bytes beyond reason is refused: a
-//! checkpoint has a different path in every row, so it cannot compress without limit.
+//! `max_batch_bytes`. A file whose rows expand its bytes beyond reason is refused: a checkpoint has
+//! a different path in every row, so its rows cannot compress without limit. Its strings can, where
+//! files have equal statistics; beyond a ratio the memory limit decides.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -14,18 +15,20 @@ use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use parquet::file::statistics::Statistics;
 
 use crate::error::{Error, Result, ResultExt};
-use crate::pq::decode::batch_budget::{split_by_bytes, string_bytes};
+use crate::exec::decode_limit;
+use crate::pq::decode::batch_budget::{longest_string, split_by_bytes, string_bytes};
 use crate::pq::decode::projection::{ParquetProjection, RowGroupBatches, decode, rows_per_batch};
 use crate::pq::decoder_errors::catch_decoder_panic;
 use crate::pq::input::column_chunks::{ChunkRequest, RowGroupFetch, fetch};
 use crate::pq::input::footer::{FileTail, ParquetFooter, read_with_tail};
 use crate::pq::input::header_check::renamed_column;
+use crate::protocol::commit_line::LONGEST_LINE;
 use crate::protocol::schema::StringLayout;
 use crate::store::StoreObject;
 
 /// Number of rows that every file may have, and the number of further rows per byte.
 const ROWS: (u64, u64) = (1 << 20, 256);
-/// The same limits for bytes of strings.
+/// Bytes of strings of a byte of the file, and further ones, whatever the memory limit.
 const TEXT: (u64, u64) = (64 << 20, 4096);
 
 /// A Parquet file, read with its own schema.
@@ -347,7 +350,8 @@ impl RawFile {
             let limit = TEXT
                 .1
                 .saturating_mul(self.footer.size)
-                .saturating_add(TEXT.0);
+                .saturating_add(TEXT.0)
+                .max(decode_limit()? / 8);
             Ok(RawBatches {
                 file: self.clone(),
                 projection: shape,
@@ -438,9 +442,14 @@ impl RawBatches {
                     Some(batch) => {
                         let batch = batch?;
                         let text = string_bytes(batch.columns());
+                        if text > LONGEST_LINE && longest_string(batch.columns()) > LONGEST_LINE {
+                            return Err(Error::corrupt_data(format!(
+                                "a value is longer than the {LONGEST_LINE} bytes that an action may have"
+                            )));
+                        }
                         self.text_left = self.text_left.checked_sub(text).ok_or_else(|| {
                             Error::corrupt_data(format!(
-                                "a file of {} bytes expands to an implausible amount of text",
+                                "a file of {} bytes expands to more text than the memory limit allows; if the file is right, raise DELTAFAST_MEMORY_LIMIT to read it",
                                 self.file.footer.size
                             ))
                         })?;
@@ -646,7 +655,7 @@ mod tests {
         let errors: Vec<_> = results.iter().filter_map(|r| r.as_ref().err()).collect();
         assert_eq!(errors.len(), 1);
         assert!(
-            errors[0].to_string().contains("implausible")
+            errors[0].to_string().contains("DELTAFAST_MEMORY_LIMIT")
                 && errors[0].to_string().contains("f.parquet"),
             "{}",
             errors[0]

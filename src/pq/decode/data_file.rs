@@ -29,6 +29,7 @@ use parquet::file::metadata::ColumnChunkMetaData;
 
 use crate::dv::DeletionVector;
 use crate::error::{Error, NotFoundKind, Result};
+use crate::exec::decode_limit;
 use crate::expr::BoundExpr;
 use crate::pq::decode::batch_budget::{compact_batch, split_by_bytes, string_bytes};
 use crate::pq::decode::calendar_rebase::CalendarRebase;
@@ -53,12 +54,14 @@ pub const ROW_INDEX: &str = "__row_index";
 pub const BATCH_ROWS: usize = 32 << 10;
 /// Bytes of values decoded at once, estimated from the footer.
 const BATCH_BYTES: u64 = 64 << 20;
+/// Bytes of strings of a byte of the file, and further ones, whatever the memory limit; and how many
+/// times the memory limit they may be. A few bytes can repeat a string for hours.
+const TEXT: (u64, u64) = (4 << 30, 1 << 20);
+const TEXT_OF_LIMIT: u64 = 16;
 /// Bytes of strings in a batch, counted as if copied.
 const TEXT_BYTES: u64 = 128 << 20;
 /// Number of rows that every file may have, and the number of further rows per byte.
 const ROWS: (u64, u64) = (1 << 31, 1 << 20);
-/// The same limits for bytes of strings.
-const TEXT: (u64, u64) = (4 << 30, 1 << 20);
 
 /// Batches of a filter's columns after which it is known whether few rows match.
 const PROBED_BATCHES: usize = 4;
@@ -256,10 +259,28 @@ pub(super) struct OpenDataFile {
     /// The next row group, being fetched.
     prefetched: Option<(SelectedRowGroup, RowGroupFetch)>,
     current: Option<RowGroupInDecode>,
-    ready: VecDeque<RecordBatch>,
-    string_budget: u64,
+    /// Parts of a decoded batch. Each is converted when it is taken: a part can take much more
+    /// memory after its strings were copied.
+    ready: VecDeque<DecodedPart>,
+    /// Bytes of strings so far, counted as if copied, and the most that there may be.
+    text: (u64, u64),
     /// The last batch's schema, to be shared by the next where it is the same.
     schema: Arc<Schema>,
+}
+
+/// Rows of a decoded batch.
+struct DecodedPart {
+    batch: RecordBatch,
+    /// The positions of the rows, if they are to be returned.
+    index: Option<ArrayRef>,
+    /// Whether the batch has the filter's columns too.
+    is_full: bool,
+}
+
+/// The most bytes of strings that a file of this size may expand to.
+fn text_limit(size: u64) -> Result<u64> {
+    let of_size = TEXT.1.saturating_mul(size).saturating_add(TEXT.0);
+    Ok(of_size.max(decode_limit()?.saturating_mul(TEXT_OF_LIMIT)))
 }
 
 /// A row group that is being decoded.
@@ -365,7 +386,7 @@ impl OpenDataFile {
                 probe = Some(first);
             }
         }
-        let text_left = TEXT.1.saturating_mul(footer.size).saturating_add(TEXT.0);
+        let text_limit = text_limit(footer.size)?;
         Ok(Self {
             footer,
             file_tail: end,
@@ -378,15 +399,15 @@ impl OpenDataFile {
             prefetched: None,
             current: None,
             ready: VecDeque::new(),
-            string_budget: text_left,
+            text: (0, text_limit),
             schema: Arc::new(spec.schema()),
         })
     }
 
     fn next(&mut self, spec: &FileSpec) -> Result<Option<RecordBatch>> {
         loop {
-            if let Some(batch) = self.ready.pop_front() {
-                return Ok(Some(batch));
+            if let Some(part) = self.ready.pop_front() {
+                return self.convert_part(spec, part).map(Some);
             }
             match &mut self.current {
                 Some(current) => match current.next()? {
@@ -634,7 +655,7 @@ impl OpenDataFile {
         Ok(filter.filter_mask(&batch)?.values().clone())
     }
 
-    /// Drops the unwanted rows of a decoded batch, cuts it and converts it to the table's types.
+    /// Drops the unwanted rows of a decoded batch and cuts it.
     fn take(&mut self, spec: &FileSpec, rows: &[Range<u64>], batch: RecordBatch) -> Result<()> {
         let Some(current) = &self.current else {
             return Ok(());
@@ -684,12 +705,15 @@ impl OpenDataFile {
             batch = compact_batch(batch);
         }
         let text = string_bytes(batch.columns());
-        self.string_budget = self.string_budget.checked_sub(text).ok_or_else(|| {
-            Error::corrupt_data(format!(
-                "a file of {} bytes expands to an implausible amount of text",
-                self.footer.size
-            ))
-        })?;
+        let (total, limit) = &mut self.text;
+        *total = total.saturating_add(text);
+        if *total > *limit {
+            return Err(Error::over_memory_limit(
+                "a sixteenth of the text that the file expands to",
+                *total / TEXT_OF_LIMIT,
+                *limit / TEXT_OF_LIMIT,
+            ));
+        }
         let mut parts = VecDeque::new();
         split_by_bytes(batch, text, TEXT_BYTES, &mut parts);
         let mut from = 0;
@@ -698,20 +722,22 @@ impl OpenDataFile {
                 .as_ref()
                 .map(|index| index.slice(from, part.num_rows()));
             from += part.num_rows();
-            let logical = self.convert_batch(spec, is_full, &part, index)?;
-            self.ready.push_back(logical);
+            self.ready.push_back(DecodedPart {
+                batch: part,
+                index,
+                is_full,
+            });
         }
         Ok(())
     }
 
-    /// Converts a decoded batch to the table's types.
-    fn convert_batch(
-        &mut self,
-        spec: &FileSpec,
-        is_full: bool,
-        batch: &RecordBatch,
-        index: Option<ArrayRef>,
-    ) -> Result<RecordBatch> {
+    /// Converts a part of a decoded batch to the table's types.
+    fn convert_part(&mut self, spec: &FileSpec, part: DecodedPart) -> Result<RecordBatch> {
+        let DecodedPart {
+            batch,
+            index,
+            is_full,
+        } = part;
         let rows = batch.num_rows();
         let columns = if is_full {
             &self.all_columns

@@ -19,11 +19,15 @@ use parquet::arrow::{
 };
 use parquet::basic::{ConvertedType, LogicalType, Repetition, Type as Physical};
 use parquet::schema::types::{BasicTypeInfo, SchemaDescriptor, Type, TypePtr};
+use rustc_hash::FxHashSet;
 
 use crate::error::{Error, Result};
+use crate::exec::decode_limit;
 use crate::pq::decode::flat_column::{FlatColumn, is_flat};
 use crate::pq::decoder_errors::{batch_error, catch_decoder_panic, decode_error};
-use crate::pq::input::column_chunks::{FetchedRowGroup, GroupFailure};
+use crate::pq::input::column_chunks::{
+    DecodeMemoryUse, FetchedRowGroup, GroupFailure, decoded_value_bytes,
+};
 use crate::pq::leaf_count::leaf_count;
 
 /// The leaves to decode of a file.
@@ -103,19 +107,13 @@ impl SchemaPruner<'_> {
                     .get_fields()
                     .iter()
                     .any(|child| is_repeated(child) && has_many_children(child)));
-        let whole = whole && {
-            let (from, leaves) = (self.next, self.leaves.len());
-            let mut any = false;
-            for child in node.get_fields() {
-                any |= self.prune(child, all)?.is_some();
-            }
-            if !any {
+        if whole && !all {
+            let after = self.next + leaves_below(node);
+            if !(self.next..after).any(|leaf| (self.keep)(leaf)) {
+                self.next = after;
                 return Ok(None);
             }
-            self.next = from;
-            self.leaves.truncate(leaves);
-            true
-        };
+        }
         let mut children = Vec::with_capacity(node.get_fields().len());
         for child in node.get_fields() {
             children.extend(self.prune(child, whole)?);
@@ -133,6 +131,17 @@ impl SchemaPruner<'_> {
         }
         Ok(Some(Arc::new(group.build().map_err(decode_error)?)))
     }
+}
+
+/// The number of leaves of a field.
+fn leaves_below(node: &Type) -> usize {
+    if node.is_primitive() {
+        return 1;
+    }
+    node.get_fields()
+        .iter()
+        .map(|child| leaves_below(child))
+        .sum()
 }
 
 /// Whether a group is annotated as a list.
@@ -198,6 +207,7 @@ pub(in crate::pq) struct RowGroupBatches {
     /// Remaining rows of the row group; only counted for flat columns.
     left: usize,
     batch_rows: usize,
+    memory: Arc<DecodeMemoryUse>,
     failure: GroupFailure,
     file: String,
 }
@@ -212,6 +222,7 @@ pub(in crate::pq) fn decode(
     file: &str,
 ) -> Result<RowGroupBatches> {
     let failure = group.failure();
+    let memory = group.memory();
     let batch_rows = batch_rows.max(1);
     catch_decoder_panic(file, || {
         // arrow-rs' readers skip parts of a column.
@@ -233,8 +244,9 @@ pub(in crate::pq) fn decode(
             0 => Some(reader(shape, group)?),
             some if some == shape.fields.len() => None,
             _ => {
-                let is_flat = |leaf: usize| flat.iter().any(|(_, at, _)| *at == leaf);
-                let rest = ParquetProjection::new(&shape.schema, |leaf| !is_flat(leaf))?;
+                let flat_leaves: FxHashSet<usize> = flat.iter().map(|(_, leaf, _)| *leaf).collect();
+                let rest =
+                    ParquetProjection::new(&shape.schema, |leaf| !flat_leaves.contains(&leaf))?;
                 Some(reader(&rest, &group.project(&rest.leaves))?)
             }
         };
@@ -247,6 +259,7 @@ pub(in crate::pq) fn decode(
             schema: Arc::new(Schema::new(shape.fields.clone())),
             left: group.num_rows(),
             batch_rows,
+            memory,
             failure: failure.clone(),
             file: file.to_owned(),
         })
@@ -277,6 +290,7 @@ fn flat_columns(
 
 impl RowGroupBatches {
     fn advance(&mut self) -> Result<Option<RecordBatch>> {
+        self.memory.begin_batch(self.batch_rows);
         let Self {
             flat,
             rest,
@@ -381,15 +395,24 @@ pub(in crate::pq) fn rows_per_batch(
     let columns = leaves
         .iter()
         .filter_map(|leaf| metadata.columns().get(*leaf));
-    let (mut values, mut bytes) = (1_u64, 1_u64);
+    let (mut values, mut bytes, mut element_bytes) = (1_u64, 1_u64, 1_u64);
     for column in columns {
-        values = values.max(u64::try_from(column.num_values()).unwrap_or(0));
+        let column_values = u64::try_from(column.num_values()).unwrap_or(0);
+        values = values.max(column_values);
         bytes = bytes.saturating_add(u64::try_from(column.uncompressed_size()).unwrap_or(0));
+        if column.column_descr().max_rep_level() > 0 {
+            let of_value = decoded_value_bytes(column.column_descr());
+            element_bytes =
+                element_bytes.saturating_add(column_values.saturating_mul(LEVEL_BYTES + of_value));
+        }
     }
     let by_values = VALUES_AT_ONCE.saturating_mul(rows) / values.max(rows);
-    let by_bytes = u64::try_from(u128::from(batch_bytes) * u128::from(rows) / u128::from(bytes))
-        .unwrap_or(u64::MAX);
-    let least = by_values.min(by_bytes).max(1);
+    let part = |limit: u64, bytes: u64| {
+        u64::try_from(u128::from(limit) * u128::from(rows) / u128::from(bytes)).unwrap_or(u64::MAX)
+    };
+    let by_bytes = part(batch_bytes, bytes);
+    let by_elements = part(ELEMENT_BYTES.min(decode_limit()? / 8), element_bytes);
+    let least = by_values.min(by_bytes).min(by_elements).max(1);
     Ok(usize::try_from(least)
         .map_or(batch_rows, |least| batch_rows.min(least))
         .max(1))
@@ -397,3 +420,7 @@ pub(in crate::pq) fn rows_per_batch(
 
 /// List elements of a column to decode at once.
 const VALUES_AT_ONCE: u64 = 4 << 20;
+/// Bytes of list elements of all columns to decode at once, with their levels.
+const ELEMENT_BYTES: u64 = 128 << 20;
+/// Bytes of the levels of a list element.
+const LEVEL_BYTES: u64 = 4;

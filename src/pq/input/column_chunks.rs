@@ -10,12 +10,12 @@
 //! only those are fetched from a remote store, and other pages are skipped unread.
 //!
 //! Every page header is read here before the decoder sees the page. Decompression allocates what
-//! the header announces, so the bytes that a row group holds at once are bounded: the largest page
-//! and the dictionary of each column together may exceed [`HELD`] only as long as they expand their
-//! bytes less than [`RATIO`] times. Entries of a real dictionary do not repeat, so a large one that
-//! compresses a thousandfold is refused; so is a row whose lists have more elements than the bytes
-//! can encode. Pages are decompressed here: the decoder does not stop at the announced size with
-//! Gzip and Brotli, and allocates new zeroed memory for every page with the other codecs.
+//! the header announces, so the bytes that a row group holds at once are reserved first: the largest
+//! page and the dictionary of each column. The elements of lists are reserved too, for each batch of
+//! rows. No ratio of bytes can distinguish honest pages from others (zeros, blanks and repeated values
+//! compress without limit), so the memory limit decides, see [`DecodeReservation`]. Pages are
+//! decompressed here: the decoder does not stop at the announced size with Gzip and Brotli, and
+//! allocates new zeroed memory for every page with the other codecs.
 
 use std::collections::VecDeque;
 use std::io::Read;
@@ -32,12 +32,14 @@ use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData, RowGroupMeta
 use parquet::file::page_index::offset_index::PageLocation;
 use parquet::file::reader::{ChunkReader, Length};
 use parquet::file::serialized_reader::SerializedPageReader;
+use parquet::schema::types::ColumnDescriptor;
 use rustc_hash::FxHashMap;
 
+use super::bounds_check::value_size;
 use super::footer::{FileTail, ParquetFooter};
 use super::page_check::PageCheck;
 use crate::error::{Error, Result};
-use crate::exec::filled;
+use crate::exec::{DecodeReservation, decode_limit, filled};
 use crate::pq::input::decompress::PageDecompressor;
 use crate::pq::input::header_check::{PageHead, PageKind, page_head};
 use crate::store::{ObjectReader, PendingResult, StoreObject};
@@ -49,19 +51,9 @@ const WINDOW: u64 = 128 << 10;
 /// Bytes read beyond a larger page, for the next page's header: then each page costs one read and
 /// none is read twice.
 const LOOK_AHEAD: u64 = 1 << 10;
-/// The longest page header that is read; statistics inside it can make it long.
-const HEADER_LIMIT: usize = 4 << 20;
-/// Bytes that the pages of one row group may take while they are decoded, regardless of their
-/// compression ratio.
-const HELD: u64 = if cfg!(test) { 8 << 20 } else { 256 << 20 };
-/// The highest ratio of held to stored bytes of a row group beyond [`HELD`].
-const RATIO: u64 = 64;
-/// A dictionary up to this size may have any compression ratio.
-const DICTIONARY: u64 = if cfg!(test) { 2 << 20 } else { 16 << 20 };
-/// The highest compression ratio of a larger dictionary.
-const DICTIONARY_RATIO: u64 = 1000;
-/// List elements that a row group may have beyond its rows, whatever its bytes.
-const ELEMENTS: u64 = if cfg!(test) { 1 << 20 } else { 64 << 20 };
+/// The longest page header that is read. Statistics inside it can make it long: a bound may be a
+/// whole string. Its bytes are in the file, so that nothing expands.
+const HEADER_LIMIT: usize = 256 << 20;
 
 /// The checked byte range of a column chunk.
 pub(in crate::pq) fn chunk_range(column: &ColumnChunkMetaData, size: u64) -> Result<Range<u64>> {
@@ -235,9 +227,91 @@ impl Read for ChunkRead {
 
 /// The memory of a row group's columns while they are decoded.
 #[derive(Debug, Default)]
-struct DecodeMemoryUse {
-    bytes: AtomicU64,
+pub(in crate::pq) struct DecodeMemoryUse {
+    reservation: DecodeReservation,
     stored: u64,
+    /// The number of the batch that is being decoded, and its number of rows at most.
+    batch: AtomicU64,
+    batch_rows: AtomicU64,
+    /// Bytes of elements of lists in the pages of this batch.
+    elements: AtomicU64,
+}
+
+impl DecodeMemoryUse {
+    /// Pages are read for the next batch of at most this many rows.
+    pub fn begin_batch(&self, rows: usize) {
+        self.batch.fetch_add(1, Ordering::Relaxed);
+        self.batch_rows.store(rows as u64, Ordering::Relaxed);
+        self.elements.store(0, Ordering::Relaxed);
+    }
+
+    fn reserve(&self, more: u64) -> Result<()> {
+        self.reservation.grow(more, self.stored)
+    }
+}
+
+/// The elements of lists in a column's pages.
+struct ListElements {
+    /// Bytes that an element takes while it is decoded: its levels and its value, twice, since
+    /// arrays double when they grow.
+    element_bytes: u64,
+    /// The batch whose elements are counted.
+    batch: u64,
+    /// Elements of the page that was read last that one batch can contain.
+    page_elements: u64,
+}
+
+impl ListElements {
+    fn new(column: &ColumnDescriptor) -> Option<Self> {
+        const LEVELS: u64 = 4;
+        (column.max_rep_level() > 0).then(|| Self {
+            element_bytes: 2 * (LEVELS + decoded_value_bytes(column)),
+            batch: 0,
+            page_elements: 0,
+        })
+    }
+
+    /// Counts the elements of a page before they are decoded.
+    fn add_page(&mut self, page: &Page, check: &PageCheck, memory: &DecodeMemoryUse) -> Result<()> {
+        if !page.is_data_page() {
+            return Ok(());
+        }
+        let batch = memory.batch.load(Ordering::Relaxed);
+        let mut more = u64::from(page.num_values());
+        if self.batch != batch {
+            self.batch = batch;
+            // The batch begins within the page before.
+            more = more.saturating_add(self.page_elements);
+        }
+        let bytes = |elements: u64| elements.saturating_mul(self.element_bytes);
+        let so_far = memory.elements.load(Ordering::Relaxed);
+        let limit = decode_limit()?.max(memory.stored);
+        self.page_elements = page.num_values().into();
+        if so_far.saturating_add(bytes(more)) > limit {
+            // A page may hold the lists of more rows than the batch has.
+            let rows = memory.batch_rows.load(Ordering::Relaxed).max(1);
+            let of_batch = check.most_elements(page, rows)?;
+            more = more.saturating_sub(self.page_elements.saturating_sub(of_batch));
+            self.page_elements = of_batch;
+            let needed = so_far.saturating_add(bytes(more));
+            if needed > limit {
+                return Err(Error::over_memory_limit(
+                    "decoding the lists of a Parquet column",
+                    needed,
+                    limit,
+                ));
+            }
+        }
+        memory.elements.fetch_add(bytes(more), Ordering::Relaxed);
+        Ok(())
+    }
+}
+
+/// Bytes of a decoded value.
+pub(in crate::pq) fn decoded_value_bytes(column: &ColumnDescriptor) -> u64 {
+    /// Bytes of a view, or of a number of as many.
+    const VIEW: u64 = 16;
+    value_size(column.physical_type()).unwrap_or(VIEW)
 }
 
 /// The page at `start`, decompressed to exactly the size that it announces.
@@ -352,8 +426,8 @@ struct CheckedPages {
     held: Arc<DecodeMemoryUse>,
     largest_page: u64,
     dictionary: u64,
-    /// Values that the chunk may have in excess of its rows; `None` for columns without lists.
-    rows: Option<u64>,
+    /// `None` for columns without lists.
+    list_elements: Option<ListElements>,
     values: u64,
     /// Values of the chunk as its footer says; `None` once they were compared.
     footer_value_count: Option<u64>,
@@ -392,30 +466,15 @@ impl CheckedPages {
                             "a Parquet column has more than one dictionary page",
                         ));
                     }
-                    if head.uncompressed
-                        > DICTIONARY.max(head.compressed.saturating_mul(DICTIONARY_RATIO))
-                    {
-                        return Err(Error::corrupt_data(format!(
-                            "a Parquet dictionary of {} bytes claims to expand to {} bytes",
-                            head.compressed, head.uncompressed
-                        )));
-                    }
-                    self.reserve_memory(head.uncompressed.saturating_sub(self.dictionary))?;
+                    self.held
+                        .reserve(head.uncompressed.saturating_sub(self.dictionary))?;
                     self.dictionary = self.dictionary.max(head.uncompressed);
                 }
                 PageKind::Data | PageKind::DataV2 => {
-                    self.reserve_memory(head.uncompressed.saturating_sub(self.largest_page))?;
+                    self.held
+                        .reserve(head.uncompressed.saturating_sub(self.largest_page))?;
                     self.largest_page = self.largest_page.max(head.uncompressed);
                     self.values = self.values.saturating_add(head.details.values.into());
-                    if let Some(rows) = self.rows
-                        && self.values.saturating_sub(rows)
-                            > ELEMENTS.max(self.held.stored.saturating_mul(RATIO))
-                    {
-                        return Err(Error::corrupt_data(format!(
-                            "the lists of a Parquet column claim {} elements in {rows} rows",
-                            self.values
-                        )));
-                    }
                 }
             }
             self.next_header = Some(head);
@@ -429,21 +488,6 @@ impl CheckedPages {
             return Err(Error::corrupt_data(format!(
                 "the pages of a Parquet column hold {} values and its footer says {announced}",
                 self.values
-            )));
-        }
-        Ok(())
-    }
-
-    fn reserve_memory(&self, more: u64) -> Result<()> {
-        let held = self
-            .held
-            .bytes
-            .fetch_add(more, Ordering::Relaxed)
-            .saturating_add(more);
-        if held > HELD.max(self.held.stored.saturating_mul(RATIO)) {
-            return Err(Error::corrupt_data(format!(
-                "Parquet pages of {} stored bytes claim to expand to {held} bytes at once",
-                self.held.stored
             )));
         }
         Ok(())
@@ -470,8 +514,8 @@ impl CheckedPages {
 impl Drop for CheckedPages {
     fn drop(&mut self) {
         self.held
-            .bytes
-            .fetch_sub(self.largest_page + self.dictionary, Ordering::Relaxed);
+            .reservation
+            .shrink(self.largest_page.saturating_add(self.dictionary));
     }
 }
 
@@ -499,6 +543,11 @@ impl PageReader for CheckedPages {
             self.page_check
                 .check(page)
                 .map_err(|e| self.chunk.fail(e))?;
+            if let Some(elements) = &mut self.list_elements {
+                elements
+                    .add_page(page, &self.page_check, &self.held)
+                    .map_err(|e| self.chunk.fail(e))?;
+            }
         }
         self.advance_page();
         Ok(page)
@@ -791,8 +840,8 @@ impl RowGroupFetch {
             chunks,
             pages: self.pages,
             held: Arc::new(DecodeMemoryUse {
-                bytes: AtomicU64::new(0),
                 stored,
+                ..DecodeMemoryUse::default()
             }),
             failure,
         })
@@ -860,7 +909,7 @@ impl FetchedRowGroup {
             held: Arc::clone(&self.held),
             largest_page: 0,
             dictionary: 0,
-            rows: (column.column_descr().max_rep_level() > 0).then_some(self.num_rows() as u64),
+            list_elements: ListElements::new(column.column_descr()),
             values: 0,
             footer_value_count: u64::try_from(column.num_values()).ok(),
             page_check: PageCheck::new(column.column_descr(), checks_levels),
@@ -884,6 +933,11 @@ impl FetchedRowGroup {
             held: Arc::clone(&self.held),
             failure: Arc::clone(&self.failure),
         }
+    }
+
+    /// The memory that its columns take.
+    pub fn memory(&self) -> Arc<DecodeMemoryUse> {
+        Arc::clone(&self.held)
     }
 
     /// The error of this crate that made the decoder fail, if there is one.

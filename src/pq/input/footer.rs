@@ -6,8 +6,11 @@
 //! so that a small file costs one request in all.
 //!
 //! `ARROW:schema` is ignored: it is a hint of the writer, and Delta's schema decides. Size
-//! statistics are skipped. Limits: metadata of up to 256 MiB and no longer than the file; a schema
-//! at most 256 levels deep.
+//! statistics are skipped. Limits: metadata of up to 256 MiB, or more if the memory limit allows
+//! it, and no longer than the file; a schema at most 256 levels deep, which is more than
+//! [`MOST_NESTED_TYPES`] have.
+//!
+//! [`MOST_NESTED_TYPES`]: crate::protocol::schema::MOST_NESTED_TYPES
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -21,6 +24,7 @@ use rustc_hash::FxHashMap;
 
 use super::bounds_check::drop_invalid_statistics;
 use crate::error::{Error, Result};
+use crate::exec::decode_limit;
 use crate::pq::decoder_errors::{catch_decoder_panic, decode_error};
 use crate::pq::input::header_check::schema_depth;
 use crate::process::ProcessMutex;
@@ -28,7 +32,7 @@ use crate::store::StoreObject;
 
 /// Bytes of a file's end that are read first.
 const GUESS: u64 = 64 << 10;
-/// The longest metadata that is read.
+/// The longest metadata that is read whatever the memory limit.
 const METADATA_LIMIT: u64 = 256 << 20;
 /// The greatest depth of a schema that is read.
 const DEPTH_LIMIT: usize = 256;
@@ -171,10 +175,13 @@ fn read_sized(file: &StoreObject, size: u64) -> Result<(Arc<ParquetFooter>, File
             "the Parquet footer claims {length} bytes of metadata in a file of {size} bytes"
         )));
     }
-    if length > METADATA_LIMIT {
-        return Err(Error::corrupt_data(format!(
-            "the Parquet footer claims {length} bytes of metadata, more than the limit of {METADATA_LIMIT}"
-        )));
+    let limit = METADATA_LIMIT.max(decode_limit()? / DECODED as u64);
+    if length > limit {
+        return Err(Error::over_memory_limit(
+            "the metadata in the Parquet footer",
+            length,
+            limit,
+        ));
     }
     let range = size - TAIL - length..size - TAIL;
     let bytes = match end.get(&range) {

@@ -148,6 +148,53 @@ impl PageCheck {
         }
     }
 
+    /// The most elements of lists that `rows` consecutive rows have in a page.
+    pub fn most_elements(&self, page: &Page, rows: u64) -> Result<u64> {
+        let count = page.num_values() as usize;
+        let levels = match page {
+            Page::DictionaryPage { .. } => return Ok(0),
+            Page::DataPage {
+                buf,
+                rep_level_encoding,
+                ..
+            } => split_levels(buf, *rep_level_encoding, self.max_repetition, count)?.0,
+            Page::DataPageV2 {
+                buf,
+                rep_levels_byte_len,
+                ..
+            } => buf
+                .get(..*rep_levels_byte_len as usize)
+                .map(|levels| PageLevels::Runs(buf.slice_ref(levels))),
+        };
+        // Levels that are packed without runs take bytes of the file.
+        let Some(PageLevels::Runs(bytes)) = levels else {
+            return Ok(count as u64);
+        };
+        let damaged = |_| Error::corrupt_data("the levels of a Parquet page are damaged");
+        let width = u8::try_from(width(self.max_repetition)).unwrap_or(u8::MAX);
+        let mut runs = HybridRleDecoder::new(bytes, width).map_err(damaged)?;
+        let mut windows = RowWindows::new(rows);
+        let mut unpacked = [0; LEVELS];
+        let mut left = count;
+        while left > 0 {
+            left -= match runs.next_run(left).map_err(damaged)? {
+                RleRun::Repeated(level, run) => {
+                    windows.add(level, run as u64);
+                    run
+                }
+                RleRun::BitPacked(run) => {
+                    let unpacked = unpacked.get_mut(..run.min(LEVELS)).unwrap_or_default();
+                    runs.unpack(unpacked);
+                    for level in unpacked.iter() {
+                        windows.add(*level, 1);
+                    }
+                    unpacked.len()
+                }
+            };
+        }
+        Ok(windows.most())
+    }
+
     /// There are as many streams as a value has bytes, each with one byte of every value.
     fn check_streams(&self, bytes: &[u8], present: usize) -> Result<()> {
         let size = match self.physical {
@@ -192,6 +239,56 @@ impl PageCheck {
             }
         }
         check_total_length(&suffixes, rest)
+    }
+}
+
+/// Counts elements in windows of as many rows. As many consecutive rows as a window has are in two
+/// windows at most.
+struct RowWindows {
+    rows: u64,
+    /// Rows and elements of the current window.
+    window: (u64, u64),
+    /// Elements of the window before.
+    before: u64,
+    most: u64,
+}
+
+impl RowWindows {
+    fn new(rows: u64) -> Self {
+        Self {
+            rows: rows.max(1),
+            window: (0, 0),
+            before: 0,
+            most: 0,
+        }
+    }
+
+    /// Adds elements of this repetition level; level 0 begins a row.
+    fn add(&mut self, level: u32, mut count: u64) {
+        if level > 0 {
+            self.window.1 += count;
+            return;
+        }
+        while count > 0 {
+            if self.window.0 == self.rows {
+                self.most = self.most();
+                (self.before, self.window) = (self.window.1, (0, 0));
+                // Windows of rows with one element each are alike.
+                if count >= 2 * self.rows {
+                    self.most = self.most.max(self.before + self.rows).max(2 * self.rows);
+                    self.before = self.rows;
+                    count %= self.rows;
+                }
+            }
+            let some = count.min(self.rows - self.window.0);
+            self.window.0 += some;
+            self.window.1 += some;
+            count -= some;
+        }
+    }
+
+    fn most(&self) -> u64 {
+        self.most.max(self.before + self.window.1)
     }
 }
 
@@ -402,6 +499,33 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    proptest! {
+        #[test]
+        fn no_rows_have_more_elements_than_their_windows(
+            rows in 1_u64..6,
+            runs in prop::collection::vec((0_u32..2, 1_u64..40), 1..20),
+        ) {
+            let mut windows = RowWindows::new(rows);
+            let mut lengths = vec![0];
+            for (level, count) in &runs {
+                windows.add(*level, *count);
+                match (*level, lengths.last_mut()) {
+                    (0, _) => lengths.extend(vec![1; *count as usize]),
+                    (_, Some(last)) => *last += count,
+                    _ => {}
+                }
+            }
+            // The first is the rest of a row of the page before.
+            let real = lengths
+                .windows((rows as usize).min(lengths.len()))
+                .map(|rows| rows.iter().sum::<u64>())
+                .max()
+                .unwrap_or(0);
+            let total: u64 = lengths.iter().sum();
+            prop_assert!((real..=total).contains(&windows.most()), "{real} {}", windows.most());
+        }
+    }
 
     fn column(message: &str) -> Arc<ColumnDescriptor> {
         let schema =
