@@ -2,9 +2,11 @@
 //!
 //! Statistics are collected for the first `delta.dataSkippingNumIndexedCols` (32) leaves, or for
 //! those in `delta.dataSkippingStatsColumns`, without partition and `void` columns; lists, maps and
-//! variants count as leaves and have a null count only. Strings are truncated to 32 characters; the
-//! upper bound then ends with a greater character. Timestamps are rounded outwards to milliseconds.
-//! Bounds that cannot be represented are left out, which is always correct.
+//! variants count as leaves and have a null count only. Booleans have bounds, with which kernels and
+//! Polars skip files; delta-spark writes none, and ignores them like the reader of this crate.
+//! Strings are truncated to 32 characters; the upper bound then ends with a greater character.
+//! Timestamps are rounded outwards to milliseconds. Bounds that cannot be represented are left out,
+//! which is always correct.
 //!
 //! Protocol: "Per-file Statistics".
 
@@ -12,6 +14,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use arrow_array::{Array, ArrayRef};
+use rustc_hash::FxHashSet;
 
 use crate::error::{Error, Result, shown};
 use crate::expr::Scalar;
@@ -313,7 +316,7 @@ fn quoted(text: &str) -> String {
 }
 
 struct StatsColumnPlanner<'a> {
-    named: Option<Vec<Vec<String>>>,
+    named: Option<FxHashSet<Vec<String>>>,
     left: usize,
     physical: &'a dyn Fn(&StructField) -> String,
 }
@@ -341,15 +344,14 @@ impl StatsColumnPlanner<'_> {
         } else {
             let indexed = !excluded
                 && match &self.named {
-                    Some(named) => named.iter().any(|column| path.starts_with(column)),
+                    Some(named) => (1..=path.len())
+                        .any(|n| path.get(..n).is_some_and(|path| named.contains(path))),
                     None => self.left > 0,
                 };
             if !excluded {
                 self.left = self.left.saturating_sub(1);
             }
-            let bounds = has_bounds(&field.data_type)
-                && !matches!(field.data_type, DataType::Boolean)
-                && !field.is_collated();
+            let bounds = has_bounds(&field.data_type) && !field.is_collated();
             let wanted = match (indexed, bounds) {
                 (false, _) => StatisticsLevel::Nothing,
                 (true, false) => StatisticsLevel::Nulls,
@@ -384,6 +386,7 @@ fn value(data_type: &DataType, value: &Scalar, side: StatsBound, prefix: usize) 
             number::write_double(&mut out, *v);
             return Some(if v.is_finite() { out } else { quoted(&out) });
         }
+        (DataType::Boolean, Scalar::Boolean(v)) => out = v.to_string(),
         (DataType::Decimal(_, scale), Scalar::Decimal(v)) => {
             number::write_decimal(&mut out, *v, *scale);
         }
@@ -478,7 +481,9 @@ mod tests {
             .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()))
             .collect();
         StatsPlan::new(
-            &StructType { fields },
+            &StructType {
+                fields: fields.into(),
+            },
             &["p".to_owned()],
             &properties,
             |field| field.physical_name().to_owned(),
@@ -499,7 +504,8 @@ mod tests {
                 field("d", "decimal(9,2)"),
                 field("v", "void"),
                 field("day", "date"),
-            ],
+            ]
+            .into(),
         };
         let fields = vec![
             field("f", "double"),
@@ -598,7 +604,7 @@ mod tests {
     #[test]
     fn leaves_are_counted_or_named() {
         let inner = StructType {
-            fields: vec![field("x", "long"), field("y", "long")],
+            fields: vec![field("x", "long"), field("y", "long")].into(),
         };
         let fields = || {
             vec![

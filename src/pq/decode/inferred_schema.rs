@@ -12,9 +12,10 @@ use std::sync::Arc;
 
 use arrow_schema::{DataType as Arrow, Field, TimeUnit};
 use parquet::basic::{ConvertedType, Type as Physical};
-use parquet::file::metadata::{ColumnChunkMetaData, RowGroupMetaData};
+use parquet::file::metadata::ColumnChunkMetaData;
 use parquet::file::statistics::Statistics;
 use parquet::schema::types::{BasicTypeInfo, Type, TypePtr};
+use rustc_hash::FxHashMap;
 
 use crate::error::{Error, Result, ResultExt};
 use crate::expr::Scalar;
@@ -97,13 +98,16 @@ fn group_ids_match(group: &Type, fields: &[StructField]) -> bool {
             .filter(|info| info.has_id())
             .map(BasicTypeInfo::id)
     };
+    let (mut names, mut ids) = (FxHashMap::default(), FxHashMap::default());
+    for child in children {
+        names.entry(child.name()).or_insert(child);
+        if let Some(id) = id(child) {
+            ids.entry(id).or_insert(child);
+        }
+    }
     fields.iter().all(|field| {
-        let by_name = children
-            .iter()
-            .find(|child| child.name() == field.physical_name());
-        let by_id = children
-            .iter()
-            .find(|child| field.field_id().is_some() && id(child) == field.field_id());
+        let by_name = names.get(field.physical_name()).copied();
+        let by_id = field.field_id().and_then(|id| ids.get(&id).copied());
         match (by_name, by_id) {
             (None, None) => true,
             (Some(name), Some(id)) => {
@@ -206,6 +210,9 @@ fn unsupported_type_error(found: &Arrow) -> Error {
     Error::unsupported(format!("Delta has no type for the file's {found}"))
 }
 
+/// The leaves of a file by path.
+type LeafPositions<'a> = FxHashMap<Vec<&'a str>, usize>;
+
 impl FooterSchema {
     /// Rows in the file.
     #[must_use]
@@ -231,8 +238,15 @@ impl FooterSchema {
     ) -> Vec<ColumnStatistics> {
         let mut out = Vec::with_capacity(wanted.len());
         let mut wanted = wanted.iter().copied();
+        let schema = self.footer.metadata.file_metadata().schema_descr();
+        let mut leaves = LeafPositions::default();
+        for (n, column) in schema.columns().iter().enumerate() {
+            let path = column.path().parts().iter().map(String::as_str).collect();
+            leaves.entry(path).or_insert(n);
+        }
         for field in &columns.fields {
             self.walk(
+                &leaves,
                 &field.data_type,
                 self.schema.field(&field.name),
                 &mut vec![&field.name],
@@ -245,6 +259,7 @@ impl FooterSchema {
 
     fn walk<'a>(
         &self,
+        leaves: &LeafPositions<'_>,
         of: &'a DataType,
         found: Option<&StructField>,
         path: &mut Vec<&'a str>,
@@ -262,7 +277,7 @@ impl FooterSchema {
                     _ => None,
                 });
                 path.push(&field.name);
-                self.walk(&field.data_type, found, path, wanted, out);
+                self.walk(leaves, &field.data_type, found, path, wanted, out);
                 path.pop();
             }
             return;
@@ -274,17 +289,18 @@ impl FooterSchema {
                     nulls: self.num_rows(),
                     ..ColumnStatistics::default()
                 },
-                (wanted, Some(_)) => self.leaf(of, path, wanted),
+                (wanted, Some(_)) => self.leaf(of, leaves.get(path.as_slice()).copied(), wanted),
             },
         );
     }
 
-    fn leaf(&self, of: &DataType, path: &[&str], wanted: StatisticsLevel) -> ColumnStatistics {
+    fn leaf(&self, of: &DataType, n: Option<usize>, wanted: StatisticsLevel) -> ColumnStatistics {
         let mut facts = ColumnStatistics::default();
         for group in self.footer.metadata.row_groups() {
             let rows = u64::try_from(group.num_rows()).unwrap_or(0);
             let mut part = ColumnStatistics::default();
-            match chunk(group, path).and_then(|chunk| Some((chunk, chunk.statistics()?))) {
+            let chunk = n.and_then(|n| group.columns().get(n));
+            match chunk.and_then(|chunk| Some((chunk, chunk.statistics()?))) {
                 Some((chunk, statistics)) => {
                     match statistics.null_count_opt() {
                         Some(nulls) => part.nulls = nulls,
@@ -322,6 +338,7 @@ impl FooterSchema {
             }
             DataType::Decimal(..) => (BoundsType::Decimal, false),
             DataType::String => (BoundsType::Text, false),
+            DataType::Boolean => (BoundsType::Boolean, false),
             _ => return (None, None),
         };
         let unsigned = matches!(
@@ -333,7 +350,10 @@ impl FooterSchema {
         );
         // Old writers compared bytes as signed numbers, and recorded no order.
         let misordered = statistics.is_min_max_deprecated()
-            && !matches!(statistics, Statistics::Int32(_) | Statistics::Int64(_));
+            && !matches!(
+                statistics,
+                Statistics::Boolean(_) | Statistics::Int32(_) | Statistics::Int64(_)
+            );
         if unsigned || misordered || (is_time && self.legacy) {
             return (None, None);
         }
@@ -347,17 +367,6 @@ impl FooterSchema {
             Some(None) => (None, None),
         }
     }
-}
-
-fn chunk<'a>(group: &'a RowGroupMetaData, path: &[&str]) -> Option<&'a ColumnChunkMetaData> {
-    group.columns().iter().find(|column| {
-        column
-            .column_path()
-            .parts()
-            .iter()
-            .map(String::as_str)
-            .eq(path.iter().copied())
-    })
 }
 
 /// The unit of a column of times.

@@ -115,6 +115,8 @@ pub(in crate::pq) enum BoundsType {
     Decimal,
     /// As UTF-8.
     Text,
+    /// As booleans, of which `false` is the lesser.
+    Boolean,
     /// Computed here.
     Double,
 }
@@ -192,6 +194,7 @@ impl StatisticsCollector {
             | Arrow::Timestamp(..) => BoundsType::Long,
             Arrow::Decimal128(..) => BoundsType::Decimal,
             Arrow::Utf8 => BoundsType::Text,
+            Arrow::Boolean => BoundsType::Boolean,
             Arrow::Float32 | Arrow::Float64 => BoundsType::Double,
             _ => BoundsType::None,
         };
@@ -211,7 +214,8 @@ impl StatisticsCollector {
 
     /// Whether the encoder must keep bounds of a leaf of the column.
     pub(in crate::pq) fn needs_bounds(&self, leaf: usize) -> bool {
-        self.leaf_columns.iter().any(|stop| {
+        let n = self.leaf_columns.partition_point(|stop| stop.leaf < leaf);
+        self.leaf_columns.get(n).is_some_and(|stop| {
             stop.leaf == leaf
                 && stop.wanted == StatisticsLevel::Bounds
                 && !matches!(stop.kind, BoundsType::None | BoundsType::Double)
@@ -398,6 +402,10 @@ pub(in crate::pq) fn bounds(
         (Statistics::FixedLenByteArray(s), BoundsType::Decimal) => (
             s.min_bytes_opt().and_then(unscaled_decimal),
             s.max_bytes_opt().and_then(unscaled_decimal),
+        ),
+        (Statistics::Boolean(s), BoundsType::Boolean) => (
+            s.min_opt().map(|v| Scalar::Boolean(*v)),
+            s.max_opt().map(|v| Scalar::Boolean(*v)),
         ),
         (Statistics::ByteArray(s), BoundsType::Text) => (
             s.min_bytes_opt().and_then(text),

@@ -3,6 +3,7 @@
 import datetime as dt
 import json
 import math
+import pathlib
 from decimal import Decimal
 
 import duckdb
@@ -281,3 +282,29 @@ def test_writer_properties_reach_the_file(tmp_path):
     assert json.loads(file["stats"])["maxValues"]["a"] == 999
     with pytest.raises(InvalidArgumentError, match="ZIP"):
         write(tmp_path, data, schema_of(a="long", s="string"), writer_properties={"compression": "ZIP"})
+
+
+BOOLEANS = {
+    "both": ([True, False, None], False, True, 1),
+    "true": ([True, True], True, True, 0),
+    "false": ([False, None], False, False, 1),
+    "nulls": ([None, None], None, None, 2),
+}
+
+
+@pytest.mark.parametrize("kind", BOOLEANS)
+def test_booleans_have_bounds_in_the_log_and_in_checkpoints(tmp_path: pathlib.Path, kind: str) -> None:
+    """Also below structs; a file without values has none, and null counts alone."""
+    values, low, high, nulls = BOOLEANS[kind]
+    path = str(tmp_path / "table")
+    inner = [{"f": value} for value in values]
+    rows = pa.table({"b": pa.array(values, pa.bool_()), "s": pa.array(inner, pa.struct([("f", pa.bool_())]))})
+    deltafast.write_deltalake(path, rows, configuration={"delta.checkpoint.writeStatsAsStruct": "true"})
+    table = deltafast.DeltaTable(path)
+    for _ in range(2):
+        (action,) = pa.table(table.get_add_actions(flatten=True)).to_pylist()
+        assert [action.get(key) for key in ("min.b", "max.b", "null_count.b")] == [low, high, nulls]
+        assert [action.get(key) for key in ("min.s.f", "max.s.f", "null_count.s.f")] == [low, high, nulls]
+        table.create_checkpoint()
+        table = deltafast.DeltaTable(path)
+    assert table.scan(predicate="b").read_all().num_rows == sum(value is True for value in values)
