@@ -12,7 +12,7 @@ use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-/// A value that is created once and then stays, also in forked children.
+/// A value that is created once and then stays, also in forked children. It is freed with its owner.
 pub struct RaceOnce<T: 'static>(AtomicPtr<T>);
 
 impl<T: Send + Sync> RaceOnce<T> {
@@ -42,6 +42,16 @@ impl<T: Send + Sync> RaceOnce<T> {
                 // SAFETY: not null, hence another thread's value, which stays.
                 unsafe { &*first }
             }
+        }
+    }
+}
+
+impl<T: 'static> Drop for RaceOnce<T> {
+    fn drop(&mut self) {
+        let value = *self.0.get_mut();
+        if !value.is_null() {
+            // SAFETY: from `Box::into_raw`, and with the owner go all references to it.
+            drop(unsafe { Box::from_raw(value) });
         }
     }
 }

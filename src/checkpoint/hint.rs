@@ -56,8 +56,13 @@ pub(super) fn hint_json(info: &CheckpointInfo) -> Value {
     hint
 }
 
-/// The schema as JSON, unless it is too long for the hint.
+/// The schema as JSON, unless it is too long for the hint, or nested so deep that readers cannot
+/// parse it: their JSON libraries take about 125 levels, and the hint has some around the schema.
 pub(super) fn small_schema(schema: &StructType) -> Option<Value> {
+    const MOST_NESTED: usize = 30;
+    if schema.nesting() > MOST_NESTED {
+        return None;
+    }
     let json = schema.to_json();
     (json.to_string().len() <= LONGEST_SCHEMA).then_some(json)
 }

@@ -61,7 +61,12 @@ fn field(name: &str, data_type: DataType) -> StructField {
 }
 
 fn struct_field(name: &str, fields: Vec<StructField>) -> StructField {
-    field(name, DataType::Struct(Arc::new(StructType { fields })))
+    field(
+        name,
+        DataType::Struct(Arc::new(StructType {
+            fields: fields.into(),
+        })),
+    )
 }
 
 fn string_map() -> DataType {
@@ -217,7 +222,9 @@ impl CheckpointLayout {
         out.schema = Arc::new(Schema::new(
             columns.iter().map(arrow_column).collect::<Fields>(),
         ));
-        out.delta_schema = StructType { fields: columns };
+        out.delta_schema = StructType {
+            fields: columns.into(),
+        };
         out
     }
 

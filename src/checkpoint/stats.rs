@@ -18,6 +18,7 @@ use arrow_array::{Array, ArrayRef, StringViewArray, StructArray, new_null_array}
 use arrow_buffer::NullBuffer;
 use arrow_cast::cast;
 use arrow_schema::{DataType as Arrow, Fields, TimeUnit};
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::error::Result;
 use crate::parse::StatsColumn;
@@ -53,8 +54,8 @@ struct StatsLayoutBuilder<'a> {
     snapshot: &'a Snapshot,
     /// The number of leaves that may still be taken.
     remaining_leaves: i64,
-    /// Logical names of the columns to take instead.
-    selected_columns: Option<Vec<Vec<String>>>,
+    /// Logical names in lower case of the columns to take instead.
+    selected_columns: Option<FxHashSet<Vec<String>>>,
     shape: StatsLayout,
     logical: Vec<String>,
     physical: Vec<String>,
@@ -63,13 +64,12 @@ struct StatsLayoutBuilder<'a> {
 impl StatsLayoutBuilder<'_> {
     fn is_selected(&self) -> bool {
         self.selected_columns.as_ref().is_none_or(|chosen| {
-            chosen.iter().any(|path| {
-                path.len() <= self.logical.len()
-                    && path
-                        .iter()
-                        .zip(&self.logical)
-                        .all(|(a, b)| a.to_lowercase() == b.to_lowercase())
-            })
+            let path: Vec<String> = self
+                .logical
+                .iter()
+                .map(|name| name.to_lowercase())
+                .collect();
+            (1..=path.len()).any(|n| path.get(..n).is_some_and(|path| chosen.contains(path)))
         })
     }
 
@@ -132,7 +132,11 @@ impl StatsLayout {
         let mut walk = StatsLayoutBuilder {
             snapshot,
             remaining_leaves: left,
-            selected_columns: chosen,
+            selected_columns: chosen.map(|columns| {
+                let lower =
+                    |path: &Vec<String>| path.iter().map(|name| name.to_lowercase()).collect();
+                columns.iter().map(lower).collect()
+            }),
             shape,
             logical: Vec::new(),
             physical: Vec::new(),
@@ -161,7 +165,9 @@ impl StatsLayout {
             if !inner.is_empty() {
                 fields.push(StructField::new(
                     name,
-                    DataType::Struct(Arc::new(StructType { fields: inner })),
+                    DataType::Struct(Arc::new(StructType {
+                        fields: inner.into(),
+                    })),
                     true,
                 ));
             }
@@ -172,7 +178,9 @@ impl StatsLayout {
         if self.tight_bounds {
             fields.push(StructField::new("tightBounds", DataType::Boolean, true));
         }
-        StructType { fields }
+        StructType {
+            fields: fields.into(),
+        }
     }
 
     fn types(
@@ -191,7 +199,9 @@ impl StatsLayout {
                 (!fields.is_empty()).then(|| {
                     StructField::new(
                         name,
-                        DataType::Struct(Arc::new(StructType { fields })),
+                        DataType::Struct(Arc::new(StructType {
+                            fields: fields.into(),
+                        })),
                         true,
                     )
                 })
@@ -256,8 +266,13 @@ fn build_stats_struct(
     let Arrow::Struct(fields) = data_type else {
         return Ok(new_null_array(data_type, stats.num_records.len()));
     };
+    let mut by_name: FxHashMap<&str, &StatsLayoutNode> = FxHashMap::default();
+    for node in nodes {
+        let (StatsLayoutNode::Leaf(name, _) | StatsLayoutNode::Parent(name, _)) = node;
+        by_name.entry(name).or_insert(node);
+    }
     let child = |field: &arrow_schema::FieldRef| -> Result<ArrayRef> {
-        let node = nodes.iter().find(|node| matches!(node, StatsLayoutNode::Leaf(name, _) | StatsLayoutNode::Parent(name, _) if name == field.name()));
+        let node = by_name.get(field.name().as_str()).copied();
         let array = match node {
             Some(StatsLayoutNode::Leaf(_, index)) => stats.leaves.get(*index).and_then(pick),
             Some(StatsLayoutNode::Parent(_, children)) => Some(build_stats_struct(

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::error::{Error, Result};
 use crate::protocol::action::DomainMetadata;
-use crate::protocol::schema::{DataType, StructType};
+use crate::protocol::schema::{DataType, FieldList, StructType};
 use crate::snapshot::Snapshot;
 
 /// The domain of the clustering columns.
@@ -24,7 +24,9 @@ pub(super) fn clustering_domain(schema: &StructType, columns: &[String]) -> Resu
                 .at_column(name)
             })?;
             out.push(field.physical_name().to_owned());
-            static EMPTY: StructType = StructType { fields: Vec::new() };
+            static EMPTY: StructType = StructType {
+                fields: FieldList::new(),
+            };
             fields = if let DataType::Struct(inner) = &field.data_type {
                 inner
             } else {

@@ -28,13 +28,14 @@ use arrow_array::{
 use arrow_buffer::{Buffer, OffsetBuffer};
 use arrow_cast::{CastOptions, cast_with_options};
 use arrow_schema::DataType as Arrow;
+use rustc_hash::FxHashMap;
 
 use super::batch::{StatsColumn, validity};
 use super::cursor::{JsonCursor, JsonSyntaxError, StringSpan, number_length, unescape};
 use crate::error::{Error, Result};
 use crate::protocol::calendar::TimeZoneSpec;
 use crate::protocol::partition_value::decimal;
-use crate::protocol::schema::{DataType, StringLayout};
+use crate::protocol::schema::{DataType, MOST_NESTED_TYPES, StringLayout};
 use crate::protocol::time;
 
 /// A leaf column whose statistics are wanted.
@@ -314,7 +315,7 @@ const FIRST_LEAF: StatsSlot = 2;
 /// The keys of statistics as a tree, so that a string is walked once.
 #[derive(Default)]
 struct StatsKeyNode {
-    children: Vec<(String, StatsKeyNode)>,
+    children: FxHashMap<Vec<u8>, StatsKeyNode>,
     slot: Option<StatsSlot>,
 }
 
@@ -324,19 +325,12 @@ impl StatsKeyNode {
             self.slot = Some(slot);
             return;
         };
-        if let Some((_, child)) = self.children.iter_mut().find(|(n, _)| n == name) {
-            return child.insert(rest, slot);
-        }
-        let mut child = Self::default();
+        let child = self.children.entry(name.as_bytes().to_vec()).or_default();
         child.insert(rest, slot);
-        self.children.push(((*name).to_owned(), child));
     }
 
     fn child(&self, name: &[u8]) -> Option<&Self> {
-        self.children
-            .iter()
-            .find(|(n, _)| n.as_bytes() == name)
-            .map(|(_, node)| node)
+        self.children.get(name)
     }
 }
 
@@ -527,8 +521,8 @@ struct StatsJsonScalar {
     slot: Option<StatsSlot>,
 }
 
-/// More levels than any schema has; deeper values are ignored.
-const DEPTH: usize = 64;
+/// More levels than a schema has; statistics with deeper values are ignored.
+const DEPTH: usize = MOST_NESTED_TYPES + 4;
 
 /// Collects every scalar below an object: its content, whether it is a string, and its slot.
 fn collect_scalars(

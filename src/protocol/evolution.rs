@@ -89,7 +89,7 @@ pub fn merge(table: &StructType, data: &StructType, widens: bool) -> StructType 
     let mut fields: Vec<StructField> = table
         .fields
         .iter()
-        .map(|field| match find(data, &field.name) {
+        .map(|field| match data.field(&field.name) {
             Some(new) => merge_field(field, &new.data_type, widens),
             None => field.clone(),
         })
@@ -97,24 +97,12 @@ pub fn merge(table: &StructType, data: &StructType, widens: bool) -> StructType 
     fields.extend(
         data.fields
             .iter()
-            .filter(|field| find(table, &field.name).is_none())
+            .filter(|field| table.field(&field.name).is_none())
             .map(added_field),
     );
-    StructType { fields }
-}
-
-fn find<'a>(schema: &'a StructType, name: &str) -> Option<&'a StructField> {
-    let lower = name.to_lowercase();
-    schema
-        .fields
-        .iter()
-        .find(|field| field.name == name)
-        .or_else(|| {
-            schema
-                .fields
-                .iter()
-                .find(|field| field.name.to_lowercase() == lower)
-        })
+    StructType {
+        fields: fields.into(),
+    }
 }
 
 /// A field that is added to a table: its older rows have no value, so it is nullable at every
@@ -323,7 +311,7 @@ pub fn widens_in_iceberg(from: &DataType, to: &DataType) -> bool {
 /// table's metadata (ids, physical names, comments).
 #[must_use]
 pub fn replace(table: &StructType, data: &StructType) -> StructType {
-    let field = |new: &StructField| match find(table, &new.name) {
+    let field = |new: &StructField| match table.field(&new.name) {
         Some(old) if old.data_type == new.data_type => StructField {
             metadata: old.metadata.clone(),
             ..new.clone()

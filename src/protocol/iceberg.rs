@@ -139,7 +139,7 @@ pub fn check(protocol: &Protocol, metadata: &Metadata, schema: &StructType) -> R
     let unknown = |field: &&StructField| {
         schema_change::any_type(
             &StructType {
-                fields: vec![(*field).clone()],
+                fields: vec![(*field).clone()].into(),
             },
             &is_unknown,
         )

@@ -5,7 +5,7 @@
 //! derived from it at the edges.
 //!
 //! Protocol: "Schema Serialization Format", "Column Mapping", "Delta Data Type to Parquet Type
-//! Mappings". Cost: one pass over the text. Nesting is capped by the JSON parser at 128 levels.
+//! Mappings". Cost: one pass over the text.
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,9 +16,20 @@ use arrow_schema::{
 use serde_json::{Map, Value};
 
 use crate::error::{Error, Result, shown};
+pub use crate::protocol::field_list::FieldList;
+use crate::protocol::nested_json;
 
 /// Metadata of a field: a JSON object, kept unchanged from the log.
 pub type FieldMetadata = Map<String, Value>;
+
+/// The deepest nesting of structs, lists and maps in a column, for readers as for writers: types and
+/// values are walked by recursion, and a schema may come from anywhere.
+pub const MOST_NESTED_TYPES: usize = 100;
+
+/// The deepest nesting of a column in Arrow, where a map has two levels, in new schemas: Arrow's C++
+/// library imports 64 levels, so that deeper rows could not be read. The schema is one of them, and
+/// the structs around columns, such as those of bounds in file lists, are others.
+pub const MOST_ARROW_LEVELS: usize = 60;
 
 /// Extension name that marks a variant struct in Arrow.
 pub const VARIANT_EXTENSION: &str = "arrow.parquet.variant";
@@ -167,7 +178,7 @@ pub struct StructField {
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct StructType {
     /// The fields.
-    pub fields: Vec<StructField>,
+    pub fields: FieldList,
 }
 
 /// The Arrow layout of strings and binary values.
@@ -456,6 +467,33 @@ impl DataType {
         }
     }
 
+    /// How many structs, lists and maps are nested in the type, itself included.
+    fn nesting(&self) -> usize {
+        match self {
+            Self::Struct(inner) => 1 + inner.nesting(),
+            Self::Array(array) => 1 + array.element.nesting(),
+            Self::Map(map) => 1 + map.key.nesting().max(map.value.nesting()),
+            _ => 0,
+        }
+    }
+
+    /// The levels of the type in Arrow, see [`MOST_ARROW_LEVELS`].
+    fn arrow_levels(&self) -> usize {
+        match self {
+            Self::Struct(inner) => {
+                let of_fields = inner
+                    .fields
+                    .iter()
+                    .map(|field| field.data_type.arrow_levels());
+                1 + of_fields.max().unwrap_or(0)
+            }
+            Self::Array(array) => 1 + array.element.arrow_levels(),
+            Self::Map(map) => 2 + map.key.arrow_levels().max(map.value.arrow_levels()),
+            Self::Variant => 1,
+            _ => 0,
+        }
+    }
+
     /// Parses the name of a primitive type.
     ///
     /// # Errors
@@ -652,6 +690,26 @@ fn from_arrow_metadata(field: &ArrowField) -> FieldMetadata {
     texts.chain(values).collect()
 }
 
+/// Checks the levels of a column in Arrow.
+///
+/// # Errors
+/// [`Error::Unsupported`] names the column.
+fn check_arrow_levels(column: &str, levels: usize) -> Result<()> {
+    if levels <= MOST_ARROW_LEVELS {
+        return Ok(());
+    }
+    Err(Error::unsupported(format!(
+        "types are nested {levels} deep (a map counts twice), more than the {MOST_ARROW_LEVELS} levels that Arrow's libraries exchange; flatten the structs, lists or maps"
+    ))
+    .at_column(column))
+}
+
+fn nested_too_deep() -> Error {
+    Error::unsupported(format!(
+        "types are nested more than {MOST_NESTED_TYPES} deep; flatten the structs, lists or maps"
+    ))
+}
+
 impl StructType {
     /// Parses `schemaString`.
     ///
@@ -668,14 +726,51 @@ impl StructType {
     /// # Errors
     /// [`Error::Corrupt`] for text that is not a schema, [`Error::Unsupported`] for unknown types.
     pub fn parse(schema_string: &str) -> Result<Self> {
-        let value: Value = serde_json::from_str(schema_string)
-            .map_err(|e| Error::corrupt(format!("`schemaString` is not JSON: {e}")))?;
-        match value.as_object() {
-            Some(object) if object.get("type").and_then(Value::as_str) == Some("struct") => {
-                Self::from_object(object)
-            }
-            _ => Err(Error::corrupt("`schemaString` is not a struct type")),
+        // A struct has three levels in JSON. Metadata of fields has few.
+        const MOST_LEVELS: usize = 3 * MOST_NESTED_TYPES + 64;
+        if nested_json::levels(schema_string) > MOST_LEVELS {
+            return Err(nested_too_deep());
         }
+        let value = nested_json::parse(schema_string)
+            .map_err(|e| Error::corrupt(format!("`schemaString` is not JSON: {e}")))?;
+        let schema = match value.as_object() {
+            Some(object) if object.get("type").and_then(Value::as_str) == Some("struct") => {
+                Self::from_object(object)?
+            }
+            _ => return Err(Error::corrupt("`schemaString` is not a struct type")),
+        };
+        schema.check_nesting()?;
+        Ok(schema)
+    }
+
+    /// Checks that types are not nested too deep, see [`MOST_NESTED_TYPES`].
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] names the column.
+    pub fn check_nesting(&self) -> Result<()> {
+        let too_deep = |field: &&StructField| field.data_type.nesting() > MOST_NESTED_TYPES;
+        match self.fields.iter().find(too_deep) {
+            Some(field) => Err(nested_too_deep().at_column(&field.name)),
+            None => Ok(()),
+        }
+    }
+
+    /// Checks that rows of a new schema can be read, see [`MOST_ARROW_LEVELS`].
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] names the column.
+    pub fn check_arrow_levels(&self) -> Result<()> {
+        for field in &self.fields {
+            check_arrow_levels(&field.name, field.data_type.arrow_levels())?;
+        }
+        Ok(())
+    }
+
+    /// How many structs, lists and maps are nested in one column at most.
+    #[must_use]
+    pub fn nesting(&self) -> usize {
+        let of_fields = self.fields.iter().map(|field| field.data_type.nesting());
+        of_fields.max().unwrap_or(0)
     }
 
     fn from_object(object: &Map<String, Value>) -> Result<Self> {
@@ -696,7 +791,9 @@ impl StructType {
                 )));
             }
         }
-        Ok(Self { fields })
+        Ok(Self {
+            fields: fields.into(),
+        })
     }
 
     fn field_from_json(value: &Value) -> Result<StructField> {
@@ -765,10 +862,7 @@ impl StructType {
     /// The field of this logical name; exact case first, then without case.
     #[must_use]
     pub fn field(&self, name: &str) -> Option<&StructField> {
-        self.fields.iter().find(|f| f.name == name).or_else(|| {
-            let lower = name.to_lowercase();
-            self.fields.iter().find(|f| f.name.to_lowercase() == lower)
-        })
+        self.fields.get(self.fields.position_ignoring_case(name)?)
     }
 
     /// The fields in Arrow.

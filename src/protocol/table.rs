@@ -163,7 +163,7 @@ pub fn create(
         name: table.name.clone(),
         description: table.description.clone(),
         format: FormatSpecification::default(),
-        schema_string: table.schema.to_json_string(),
+        schema_string: schema_string(&table.schema)?,
         partition_columns: table.partition_columns.clone(),
         configuration: BTreeMap::new(),
         created_time: Some(context.now_ms),
@@ -215,7 +215,7 @@ pub fn replace(
     let metadata = Metadata {
         name: table.name.clone(),
         description: table.description.clone(),
-        schema_string: table.schema.to_json_string(),
+        schema_string: schema_string(&table.schema)?,
         partition_columns: table.partition_columns.clone(),
         configuration: kept
             .map(|(key, value)| (key.clone(), value.clone()))
@@ -429,7 +429,7 @@ fn apply(
     // An unchanged schema is kept verbatim.
     let has_new_schema = StructType::parse(&metadata.schema_string)? != schema;
     if has_new_schema {
-        metadata.schema_string = schema.to_json_string();
+        metadata.schema_string = schema_string(&schema)?;
     }
     if let Some(list) = metadata.configuration.get(STATS_COLUMNS)
         && (is_new || has_new_schema || stats_columns.as_ref() != Some(list))
@@ -600,7 +600,7 @@ fn check_column_types(metadata: &Metadata, schema: &StructType, is_new: bool) ->
     let holds = |field: &&StructField| {
         schema_change::any_type(
             &StructType {
-                fields: vec![(*field).clone()],
+                fields: vec![(*field).clone()].into(),
             },
             &is_spark,
         )
@@ -661,6 +661,13 @@ fn named_feature(name: &str, value: &str) -> Result<String> {
             ),
         )),
     }
+}
+
+/// The schema as it is committed.
+fn schema_string(schema: &StructType) -> Result<String> {
+    schema.check_nesting()?;
+    schema.check_arrow_levels()?;
+    Ok(schema.to_json_string())
 }
 
 #[cfg(test)]
@@ -940,7 +947,7 @@ mod tests {
             );
             let made = made(&NewTable {
                 schema: StructType {
-                    fields: vec![field],
+                    fields: vec![field].into(),
                 },
                 ..table(&[], &[V2])
             });

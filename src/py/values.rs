@@ -14,8 +14,9 @@ use super::error::to_python;
 use crate::error::Error;
 use crate::expr::BoundExpr;
 
-/// The depth of nesting that `serde_json` accepts in a text.
-const MAX_DEPTH: usize = 127;
+/// The depth of nesting: values are walked by recursion. The types of columns have up to three
+/// levels for each struct.
+const MAX_DEPTH: usize = 512;
 
 /// An argument: dicts, lists and scalars of the shape of `T`.
 pub(super) struct FromPython<T>(pub(super) T);

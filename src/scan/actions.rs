@@ -10,6 +10,7 @@ use arrow_array::{
 use arrow_buffer::NullBuffer;
 use arrow_cast::cast;
 use arrow_schema::{DataType as Arrow, Field, Fields, Schema, SchemaRef, TimeUnit};
+use rustc_hash::FxHashSet;
 
 use super::BatchStream;
 use super::columns::{LeafColumns, with_null_counts};
@@ -309,12 +310,12 @@ pub fn actions(
     let required = RequiredFields::of(&outputs);
     let with_stats = required.with_stats;
     // Leaves that are not needed are not parsed; positions stay those among all leaves.
-    let wanted_leaves = Arc::new(every.filter(|path| {
-        required
-            .leaves
-            .iter()
-            .any(|n| every.logical.get(*n).is_some_and(|p| p == path))
-    }));
+    let required_paths: FxHashSet<&[String]> = required
+        .leaves
+        .iter()
+        .filter_map(|n| every.logical.get(*n).map(Vec::as_slice))
+        .collect();
+    let wanted_leaves = Arc::new(every.filter(|path| required_paths.contains(path)));
     let positions: Vec<Option<usize>> = every
         .logical
         .iter()

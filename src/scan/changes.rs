@@ -14,6 +14,7 @@ use arrow_array::{
     TimestampMicrosecondArray,
 };
 use arrow_schema::{DataType as Arrow, Field, SchemaRef, TimeUnit};
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::BatchStream;
 use super::changed_files::{
@@ -247,13 +248,14 @@ fn partition_columns_of(snapshot: &Snapshot, metadata: &Metadata) -> Result<Part
         return Ok(Arc::new(metadata.partition_columns.clone()));
     }
     let schema = StructType::parse(&metadata.schema_string)?;
+    let columns = physical_columns(snapshot);
     let mut names = Vec::with_capacity(metadata.partition_columns.len());
     for field in metadata
         .partition_columns
         .iter()
         .filter_map(|name| schema.field(name))
     {
-        let Some(now) = same_column(snapshot, field) else {
+        let Some(now) = same_column(&columns, field) else {
             continue;
         };
         check_widening(field, now)?;
@@ -321,10 +323,22 @@ fn check_recorded(
 }
 
 /// The column of the feed that a column of another version is.
-fn same_column<'a>(snapshot: &'a Snapshot, field: &StructField) -> Option<&'a StructField> {
-    let physical = snapshot.physical_name(field);
-    let mut columns = snapshot.schema().fields.iter();
-    columns.find(|column| snapshot.physical_name(column) == physical)
+fn same_column<'a>(columns: &PhysicalColumns<'a>, field: &StructField) -> Option<&'a StructField> {
+    let (snapshot, by_physical_name) = columns;
+    by_physical_name.get(snapshot.physical_name(field)).copied()
+}
+
+/// The columns of a snapshot by physical name.
+type PhysicalColumns<'a> = (&'a Snapshot, FxHashMap<&'a str, &'a StructField>);
+
+fn physical_columns(snapshot: &Snapshot) -> PhysicalColumns<'_> {
+    let mut by_physical_name: FxHashMap<&str, &StructField> = FxHashMap::default();
+    for field in &snapshot.schema().fields {
+        by_physical_name
+            .entry(snapshot.physical_name(field))
+            .or_insert(field);
+    }
+    (snapshot, by_physical_name)
 }
 
 fn check_widening(field: &StructField, now: &StructField) -> Result<()> {
@@ -342,8 +356,9 @@ fn check_widening(field: &StructField, now: &StructField) -> Result<()> {
 }
 
 fn compatible(schema: &StructType, snapshot: &Snapshot, version: i64) -> Result<()> {
+    let columns = physical_columns(snapshot);
     for field in &schema.fields {
-        let Some(now) = same_column(snapshot, field) else {
+        let Some(now) = same_column(&columns, field) else {
             return Err(Error::unsupported(format!(
                 "the column `{}` of version {version} is not in the schema of the feed; ask for a range on one side of the schema change",
                 field.name
@@ -406,7 +421,7 @@ pub fn changes(snapshot: &Snapshot, request: &ChangeRequest) -> Result<BatchStre
             .collect(),
     };
     let is_feed = |name: &str| feed.iter().any(|f| f.name() == name);
-    let mut read: Vec<String> = Vec::new();
+    let (mut read, mut read_names) = (Vec::new(), FxHashSet::default());
     let filter_columns = request.predicate.iter().flat_map(|p| {
         p.column_names()
             .into_iter()
@@ -423,7 +438,7 @@ pub fn changes(snapshot: &Snapshot, request: &ChangeRequest) -> Result<BatchStre
             .schema()
             .field(&name)
             .map_or(name, |f| f.name.clone());
-        if !read.contains(&name) {
+        if read_names.insert(name.clone()) {
             read.push(name);
         }
     }
@@ -561,10 +576,14 @@ fn projected(
     wanted: &[String],
     predicate: Option<BoundExpr>,
 ) -> Result<BatchStream> {
+    let mut by_name: FxHashMap<&str, usize> = FxHashMap::default();
+    for (n, field) in all.schema.fields().iter().enumerate() {
+        by_name.entry(field.name()).or_insert(n);
+    }
     let positions = wanted
         .iter()
         .map(|name| {
-            let exact = all.schema.fields().iter().position(|f| f.name() == name);
+            let exact = by_name.get(name.as_str()).copied();
             exact
                 .or_else(|| {
                     all.schema

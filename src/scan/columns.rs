@@ -1,16 +1,21 @@
 //! Mapping of logical columns to their names in the log and back.
 
+use rustc_hash::{FxHashMap, FxHashSet};
+
 use crate::parse::stats::{StatsLeafColumn, has_bounds};
+use crate::process::RaceOnce;
 use crate::protocol::schema::{DataType, StructField, StructType};
 use crate::snapshot::Snapshot;
 
 /// The leaf columns of a table's data files that can have statistics.
-#[derive(Debug, Clone, Default)]
+#[derive(Default)]
 pub struct LeafColumns {
     /// Logical path of each.
     pub logical: Vec<Vec<String>>,
     /// Physical path and type of each.
     pub physical: Vec<StatsLeafColumn>,
+    /// Positions by logical path, made when one is first asked for.
+    positions: RaceOnce<FxHashMap<Vec<String>, usize>>,
 }
 
 /// All leaves except those of partition columns, arrays and maps.
@@ -66,11 +71,39 @@ fn collect(
     physical.pop();
 }
 
+impl Clone for LeafColumns {
+    fn clone(&self) -> Self {
+        Self {
+            logical: self.logical.clone(),
+            physical: self.physical.clone(),
+            ..Self::default()
+        }
+    }
+}
+
+impl std::fmt::Debug for LeafColumns {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.physical.fmt(f)
+    }
+}
+
 impl LeafColumns {
     /// Position of the leaf at a logical path.
     #[must_use]
     pub fn position(&self, path: &[String]) -> Option<usize> {
-        self.logical.iter().position(|p| p == path)
+        let positions = self
+            .positions
+            .get_or_make(|| self.logical.iter().cloned().zip(0..).collect());
+        positions.get(path).copied()
+    }
+
+    /// Only those of these columns, or below them.
+    #[must_use]
+    pub fn below<'a>(&self, columns: impl IntoIterator<Item = &'a [String]>) -> Self {
+        let columns: FxHashSet<&[String]> = columns.into_iter().collect();
+        self.filter(|leaf| {
+            (1..=leaf.len()).any(|n| leaf.get(..n).is_some_and(|path| columns.contains(path)))
+        })
     }
 
     /// Only those for which `keep` is true.
@@ -82,7 +115,11 @@ impl LeafColumns {
             .zip(&self.physical)
             .filter(|(logical, _)| keep(logical));
         let (logical, physical) = both.map(|(l, p)| (l.clone(), p.clone())).unzip();
-        Self { logical, physical }
+        Self {
+            logical,
+            physical,
+            ..Self::default()
+        }
     }
 
     fn only(self, keep: impl Fn(&StatsLeafColumn) -> bool) -> Self {
@@ -92,7 +129,11 @@ impl LeafColumns {
             .zip(self.physical)
             .filter(|(_, leaf)| keep(leaf))
             .unzip();
-        Self { logical, physical }
+        Self {
+            logical,
+            physical,
+            ..Self::default()
+        }
     }
 }
 

@@ -21,13 +21,7 @@ impl FileMatcher {
     /// A matcher for predicates that are bound to the snapshot's schema.
     #[must_use]
     pub fn new(snapshot: &Snapshot, predicates: Vec<BoundExpr>) -> Self {
-        let columns: Vec<Vec<String>> = predicates
-            .iter()
-            .flat_map(BoundExpr::columns)
-            .map(<[String]>::to_vec)
-            .collect();
-        let leaves =
-            leaves(snapshot).filter(|leaf| columns.iter().any(|column| leaf.starts_with(column)));
+        let leaves = leaves(snapshot).below(predicates.iter().flat_map(BoundExpr::columns));
         Self {
             snapshot: snapshot.clone(),
             predicates,

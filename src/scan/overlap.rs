@@ -39,9 +39,7 @@ pub(super) fn overlaps(
     columns: &[Vec<String>],
     cancel: &CancellationToken,
 ) -> Result<Vec<ColumnOverlap>> {
-    let leaves = Arc::new(
-        leaves(snapshot).filter(|leaf| columns.iter().any(|column| leaf.starts_with(column))),
-    );
+    let leaves = Arc::new(leaves(snapshot).below(columns.iter().map(Vec::as_slice)));
     let mut bounds: Vec<FileBounds> = vec![Vec::new(); leaves.logical.len()];
     if bounds.is_empty() {
         return Ok(Vec::new());

@@ -14,6 +14,7 @@ use arrow_array::builder::BooleanBufferBuilder;
 use arrow_array::{Array, ArrayRef, BooleanArray, Int64Array, StringViewArray};
 use arrow_buffer::BooleanBuffer;
 use hashbrown::HashMap;
+use rustc_hash::FxHashSet;
 use serde::Serialize;
 
 use super::columns::{LeafColumns, leaves};
@@ -490,22 +491,21 @@ pub fn plan(
     let columns: Vec<Vec<String>> = predicate
         .map(|p| p.columns().into_iter().map(<[String]>::to_vec).collect())
         .unwrap_or_default();
-    let mut wanted_leaves =
-        leaves(snapshot).filter(|leaf| columns.iter().any(|column| leaf.starts_with(column)));
+    let mut wanted_leaves = leaves(snapshot).below(columns.iter().map(Vec::as_slice));
     let mut with_stats = !wanted_leaves.logical.is_empty();
     let known = snapshot
         .plan_cache()
         .as_ref()
         .and_then(|kept| Arc::clone(kept).downcast::<CachedPlan>().ok());
     if let Some(known) = known {
+        let known_leaves: FxHashSet<&[String]> = known.logical.iter().map(Vec::as_slice).collect();
         if (known.with_stats || !with_stats)
             && wanted_leaves
                 .logical
                 .iter()
-                .all(|leaf| known.logical.contains(leaf))
+                .all(|leaf| known_leaves.contains(leaf.as_slice()))
         {
-            let leaves =
-                Arc::new(leaves(snapshot).filter(|leaf| known.logical.iter().any(|k| k == leaf)));
+            let leaves = Arc::new(leaves(snapshot).filter(|leaf| known_leaves.contains(leaf)));
             if let Some(current) = known.advance(snapshot, &leaves, cancel)? {
                 let plan =
                     plan_from_cache(snapshot, split.map(Arc::new), &leaves, &current.batches);
@@ -516,9 +516,8 @@ pub fn plan(
             }
         }
         // The next plan should find the columns of both.
-        wanted_leaves = leaves(snapshot).filter(|leaf| {
-            known.logical.iter().any(|k| k == leaf) || wanted_leaves.position(leaf).is_some()
-        });
+        wanted_leaves = leaves(snapshot)
+            .filter(|leaf| known_leaves.contains(leaf) || wanted_leaves.position(leaf).is_some());
         with_stats |= known.with_stats;
     }
     let leaves = Arc::new(wanted_leaves);
@@ -583,7 +582,7 @@ fn with_others(snapshot: &Snapshot, asked: &LeafColumns, files: u64) -> LeafColu
     let every = leaves(snapshot);
     let mut left = KEPT_BYTES;
     let mut fits = true;
-    let chosen: Vec<&Vec<String>> = every
+    let chosen: FxHashSet<&[String]> = every
         .logical
         .iter()
         .zip(&every.physical)
@@ -597,9 +596,9 @@ fn with_others(snapshot: &Snapshot, asked: &LeafColumns, files: u64) -> LeafColu
             left = left.saturating_sub(bytes);
             fits
         })
-        .map(|(_, (path, _))| path)
+        .map(|(_, (path, _))| path.as_slice())
         .collect();
-    every.filter(|path| chosen.iter().any(|c| c.as_slice() == path))
+    every.filter(|path| chosen.contains(path))
 }
 
 /// A batch with the result of pruning.

@@ -22,6 +22,7 @@ use arrow_buffer::BooleanBuffer;
 use arrow_cast::cast;
 use arrow_schema::{DataType as Arrow, Field, Schema, SchemaRef};
 use arrow_select::concat::concat_batches;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::BatchStream;
 use super::columns::find;
@@ -296,10 +297,14 @@ fn width(data_type: &DataType) -> usize {
 struct ResolvedColumns {
     /// Fields of the output.
     fields: Vec<Field>,
+    /// Their names.
+    names: FxHashSet<String>,
     /// The source of each field.
     sources: Vec<ColumnSource>,
     /// Columns to read from the files.
     read: Vec<StructField>,
+    /// Their positions.
+    read_positions: FxHashMap<String, usize>,
     /// Columns to read by their names in the files.
     raw: Vec<(String, DataType)>,
     row_index: bool,
@@ -338,9 +343,7 @@ impl ResolvedColumns {
             };
             // A partition value of a NOT NULL column can still be null in the log, and a file can
             // lack a column.
-            self.fields
-                .push(field.to_arrow(request.layout).with_nullable(true));
-            self.sources.push(source);
+            self.add_field(field.to_arrow(request.layout).with_nullable(true), source);
         }
         Ok(())
     }
@@ -372,8 +375,10 @@ impl ResolvedColumns {
                 }
             }
             let name = self.unique_name(column.name());
-            self.fields.push(column.field().with_name(name));
-            self.sources.push(ColumnSource::Metadata(*column));
+            self.add_field(
+                column.field().with_name(name),
+                ColumnSource::Metadata(*column),
+            );
         }
         Ok(())
     }
@@ -381,13 +386,18 @@ impl ResolvedColumns {
     /// Adds columns with one value per file.
     fn add_constants(&mut self, constants: &[Field]) {
         for (n, field) in constants.iter().enumerate() {
-            self.fields.push(field.clone());
-            self.sources.push(ColumnSource::Constant(n));
+            self.add_field(field.clone(), ColumnSource::Constant(n));
         }
     }
 
+    fn add_field(&mut self, field: Field, source: ColumnSource) {
+        self.names.insert(field.name().clone());
+        self.fields.push(field);
+        self.sources.push(source);
+    }
+
     fn has_field(&self, name: &str) -> bool {
-        self.fields.iter().any(|field| field.name() == name)
+        self.names.contains(name)
     }
 
     /// The name with as many underscores before it as it takes to be that of no other column.
@@ -402,13 +412,13 @@ impl ResolvedColumns {
 
     /// The position of a column among those read from the files, to which it is added if needed.
     fn read_position(&mut self, field: &StructField) -> usize {
-        match self.read.iter().position(|f| f.name == field.name) {
-            Some(at) => at,
-            None => {
-                self.read.push(field.clone());
-                self.read.len() - 1
-            }
+        if let Some(at) = self.read_positions.get(&field.name) {
+            return *at;
         }
+        let at = self.read.len();
+        self.read.push(field.clone());
+        self.read_positions.insert(field.name.clone(), at);
+        at
     }
 }
 
@@ -417,7 +427,7 @@ impl ResolvedColumns {
 fn predicate_columns(
     snapshot: &Snapshot,
     predicate: Option<&BoundExpr>,
-    read: &[StructField],
+    read: &FxHashMap<String, usize>,
     partition: &[String],
 ) -> (Vec<usize>, Vec<StructField>) {
     let (mut of_partition, mut of_files) = (Vec::new(), Vec::new());
@@ -427,7 +437,7 @@ fn predicate_columns(
         };
         match partition.iter().position(|p| *p == field.name) {
             Some(at) => of_partition.push(at),
-            None if read.iter().all(|f| f.name != field.name) => of_files.push(field.clone()),
+            None if !read.contains_key(&field.name) => of_files.push(field.clone()),
             None => {}
         }
     }
@@ -463,7 +473,7 @@ impl ScanContext {
         let (filter_partition, filter_columns) = predicate_columns(
             snapshot,
             request.predicate.as_ref(),
-            &resolved.read,
+            &resolved.read_positions,
             partition_columns,
         );
         let partition_fields = partition_columns

@@ -420,7 +420,7 @@ mod tests {
         let invariant =
             serde_json::json!({"delta.invariants": r#"{"expression":{"expression":"a > 1"}}"#});
         let inner = StructType {
-            fields: vec![field("b", &invariant)],
+            fields: vec![field("b", &invariant)].into(),
         };
         StructType {
             fields: vec![
@@ -436,7 +436,8 @@ mod tests {
                     "v",
                     &serde_json::json!({"__CHAR_VARCHAR_TYPE_STRING": "varchar(3)"}),
                 ),
-            ],
+            ]
+            .into(),
         }
     }
 
@@ -507,7 +508,7 @@ mod tests {
         let fresh = serde_json::json!({START: 5, STEP: -2, EXPLICIT: true});
         let used = serde_json::json!({START: 5, STEP: 10, MARK: 25});
         let schema = StructType {
-            fields: vec![field("a", &fresh), field("b", &used)],
+            fields: vec![field("a", &fresh), field("b", &used)].into(),
         };
         let found = identities(&supporting(&["identityColumns"]), &schema).unwrap();
         let facts: Vec<_> = found

@@ -22,6 +22,7 @@ use arrow_array::{
 use arrow_buffer::{NullBuffer, OffsetBuffer};
 use arrow_cast::{CastOptions, cast, cast_with_options};
 use arrow_schema::{ArrowError, DataType as Arrow, Field, Fields, Schema, TimeUnit};
+use rustc_hash::FxHashMap;
 
 use crate::error::{Error, Result};
 use crate::protocol::calendar::{MICROS_PER_DAY, TimeZoneSpec};
@@ -88,21 +89,18 @@ fn column_positions(
 ) -> Result<Vec<Option<usize>>> {
     let mut used = vec![false; found.len()];
     let mut out = Vec::with_capacity(table.len());
+    // The first column of each name, and of each name in lower case.
+    let mut exact: FxHashMap<&str, usize> = FxHashMap::default();
+    let mut alike: FxHashMap<String, usize> = FxHashMap::default();
+    for (n, field) in found.iter().enumerate() {
+        exact.entry(field.name()).or_insert(n);
+        alike.entry(field.name().to_lowercase()).or_insert(n);
+    }
     for field in table {
-        let exact = found.iter().position(|f| *f.name() == field.name);
-        let lower = field.name.to_lowercase();
-        let alike = || {
-            found
-                .iter()
-                .enumerate()
-                .filter(|(_, f)| f.name().to_lowercase() == lower)
-                .map(|(n, _)| n)
-                .collect::<Vec<_>>()
-        };
-        let place = match exact {
-            Some(n) => Some(n),
-            None => alike().first().copied(),
-        };
+        let place = exact
+            .get(field.name.as_str())
+            .or_else(|| alike.get(&field.name.to_lowercase()))
+            .copied();
         if let Some(used) = place.and_then(|n| used.get_mut(n)) {
             *used = true;
         }

@@ -17,6 +17,7 @@ use arrow_array::{
 use arrow_buffer::NullBuffer;
 use arrow_cast::display::{ArrayFormatter, FormatOptions};
 use arrow_schema::{Field, Schema};
+use rustc_hash::{FxHashMap, FxHashSet};
 use serde::Serialize;
 
 use super::cast::ColumnPositions;
@@ -109,9 +110,7 @@ impl WriteRules {
     /// or have another type.
     pub fn prepare(&self, table: &StructType, columns: &ColumnPositions) -> Result<()> {
         let of = |name: &str| {
-            let place = table.fields.iter().position(|field| field.name == name);
-            let field = place.and_then(|n| table.fields.get(n));
-            field.ok_or_else(|| {
+            table.fields.named(name).ok_or_else(|| {
                 Error::invalid("a rule names a column that the table does not have").at_column(name)
             })
         };
@@ -136,21 +135,23 @@ impl WriteRules {
                 .at_column(&identity.column));
             }
         }
+        let mut identities: FxHashMap<&str, &IdentityColumn> = FxHashMap::default();
+        for identity in &self.identities {
+            identities.entry(&identity.column).or_insert(identity);
+        }
+        let computed: FxHashSet<&str> = self
+            .defaults
+            .iter()
+            .chain(&self.generated)
+            .map(|rule| rule.column.as_str())
+            .collect();
         for (field, place) in table.fields.iter().zip(&columns.positions) {
             let name = &field.name;
-            let identity = self
-                .identities
-                .iter()
-                .find(|identity| identity.column == *name);
+            let identity = identities.get(name.as_str());
             if let (Some(_), Some(identity)) = (place, identity) {
                 identity.check_given()?;
             }
-            let filled = identity.is_some()
-                || self
-                    .defaults
-                    .iter()
-                    .chain(&self.generated)
-                    .any(|rule| rule.column == *name);
+            let filled = identity.is_some() || computed.contains(name.as_str());
             if place.is_none() && !filled && !field.nullable {
                 return Err(Error::schema_mismatch(
                     "the data lacks a column that is NOT NULL",
@@ -249,15 +250,18 @@ impl WriteRules {
 
     /// Fills columns that generated columns depend on and that have no value with nulls.
     fn fill_dependencies(&self, table: &StructType, columns: &mut [Option<ArrayRef>], rows: usize) {
+        let generated: FxHashSet<&str> = self
+            .generated
+            .iter()
+            .map(|rule| rule.column.as_str())
+            .collect();
         for name in self
             .generated
             .iter()
             .flat_map(|rule| rule.expr.column_names())
         {
-            if let (Some(slot), false) = (
-                slot(table, columns, name),
-                self.generated.iter().any(|other| other.column == name),
-            ) && slot.is_none()
+            if let (Some(slot), false) = (slot(table, columns, name), generated.contains(name))
+                && slot.is_none()
                 && let Some(field) = table.field(name)
             {
                 *slot = Some(new_null_array(
@@ -342,7 +346,7 @@ fn slot<'a>(
     columns: &'a mut [Option<ArrayRef>],
     name: &str,
 ) -> Option<&'a mut Option<ArrayRef>> {
-    let place = table.fields.iter().position(|field| field.name == name)?;
+    let place = table.fields.position(name)?;
     columns.get_mut(place)
 }
 

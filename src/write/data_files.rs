@@ -220,7 +220,7 @@ impl WritePlan {
             .partition_columns
             .iter()
             .map(|name| {
-                let place = schema.fields.iter().position(|field| field.name == *name);
+                let place = schema.fields.position(name);
                 place.ok_or_else(|| {
                     Error::invalid("a partition column is not in the schema").at_column(name)
                 })
@@ -384,12 +384,7 @@ impl<I: Iterator<Item = Result<RecordBatch>>> InputSlices<I> {
         }
         let mut starts = Vec::with_capacity(self.identities.len());
         for identity in &mut self.identities {
-            let place = self
-                .plan
-                .schema
-                .fields
-                .iter()
-                .position(|field| field.name == identity.column);
+            let place = self.plan.schema.fields.position(&identity.column);
             let given = place
                 .and_then(|n| columns.positions.get(n))
                 .is_some_and(Option::is_some);

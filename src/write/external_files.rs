@@ -169,7 +169,12 @@ fn identity_columns(written: &StructType, request: &WriteRequest) -> Result<Stru
             "a partition column cannot be an identity column whose values another engine gave",
         ));
     }
-    Ok(in_files(&StructType { fields }, request.mapping))
+    Ok(in_files(
+        &StructType {
+            fields: fields.into(),
+        },
+        request.mapping,
+    ))
 }
 
 /// The fields that must have ids in files, if the table's column mapping finds columns by id.
@@ -228,12 +233,7 @@ impl FooterReader {
             ))
             .at_file(&object.path);
         }
-        let known = |field: &StructField| {
-            self.columns
-                .fields
-                .iter()
-                .any(|column| column.name == field.name)
-        };
+        let known = |field: &StructField| self.columns.fields.named(&field.name).is_some();
         if let Some(field) = found.schema.fields.iter().find(|field| !known(field)) {
             let what = "the file has a column that the table does not have";
             return Err(Error::schema_mismatch(

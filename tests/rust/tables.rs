@@ -99,7 +99,9 @@ pub fn new_table(configuration: &[(&str, &str)]) -> Vec<Action> {
         StructField::new("p", DataType::String, true),
     ];
     let table = NewTable {
-        schema: StructType { fields },
+        schema: StructType {
+            fields: fields.into(),
+        },
         partition_columns: vec!["p".into()],
         configuration: configuration
             .iter()

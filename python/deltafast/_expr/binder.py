@@ -219,10 +219,9 @@ class Binder:
         return Col(tuple(path), level)
 
     def _lookup(self, level: Struct, name: str, shown: str, pos: int | None) -> types.Field:
-        found = [f for f in level.fields if f.name == name]
-        if not found and not isinstance(name, ExactName):
-            lower = name.lower()
-            found = [f for f in level.fields if f.name.lower() == lower]
+        found = level.named(name)
+        if isinstance(name, ExactName):
+            found = [f for f in found if f.name == name]
         if len(found) == 1:
             return found[0]
         if found:

@@ -151,10 +151,12 @@ def bind_updates(
     """
     schema = read_schema(schema_string)
     bound: dict[tuple[str, ...], ValuePlan] = {}
+    above_bound: set[tuple[str, ...]] = set()
     for given, sql in updates.items():
         path, column = _target(schema, given, dialect)
         name = ".".join(path)
-        if any(path[: len(other)] == other[: len(path)] for other in bound):
+        prefixes = [path[:length] for length in range(1, len(path) + 1)]
+        if path in above_bound or any(prefix in bound for prefix in prefixes):
             message = f"the column `{name}` is given a value twice"
             raise InvalidArgumentError(message)
         try:
@@ -176,6 +178,7 @@ def bind_updates(
             error.args = (f"{error}{quotes_hint(sql, column)}",)
             raise
         bound[path] = {"path": list(path), "tree": tree}
+        above_bound.update(prefixes)
     return list(bound.values())
 
 
@@ -265,9 +268,8 @@ def _target(schema: types.Struct, name: str, dialect: Dialect) -> tuple[tuple[st
 
 def _field(schema: types.Struct, name: str) -> types.Field | None:
     """Return the field with a name, preferring the exact case; a name in double quotes has no other."""
-    alike = [field for field in schema.fields if field.name.lower() == name.lower()]
-    exact = next((field for field in alike if field.name == name), None)
-    return exact or (alike[0] if alike and not isinstance(name, syntax.ExactName) else None)
+    field = schema.find(name)
+    return None if field and field.name != name and isinstance(name, syntax.ExactName) else field
 
 
 def bare_name(name: str, dialect: Dialect) -> str:
@@ -288,7 +290,7 @@ def _named(what: str, bind: Callable[[], BoundTree]) -> BoundTree:
 
 
 def _column(schema: types.Struct, name: str) -> types.DataType:
-    return next(field.type for field in schema.fields if field.name == name)
+    return schema.named(name)[0].type
 
 
 def _condition(sql: str, schema: types.Struct, zone: str, *, ansi: bool) -> BoundTree:

@@ -141,8 +141,7 @@ def null_or(value: Syntax, found: Syntax) -> Syntax:
 
 def _column(name: str, binder: Binder) -> Name:
     """Return the column with the whole name, or, if it does not exist, the path of dotted names."""
-    lower = name.lower()
-    if "." in name and not any(f.name.lower() == lower for f in binder.schema.fields):
+    if "." in name and binder.schema.find(name) is None:
         return Name(tuple(name.split(".")))
     return Name((name,))
 

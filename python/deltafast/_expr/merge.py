@@ -324,10 +324,8 @@ def _is_called(alias: str, name: str) -> bool:
 
 def _find(schema: Struct, name: str) -> Field | None:
     """Return the field with a name, preferring the exact case; a name in double quotes has no other."""
-    lower = name.lower()
-    alike = [field for field in schema.fields if field.name.lower() == lower]
-    exact = next((field for field in alike if field.name == name), None)
-    return exact or (alike[0] if alike and not isinstance(name, ExactName) else None)
+    field = schema.find(name)
+    return None if field and field.name != name and isinstance(name, ExactName) else field
 
 
 find = _find

@@ -13,6 +13,7 @@ can be equal with their possible values.
 from __future__ import annotations
 
 import re
+from functools import cached_property
 from typing import Any, Final, NamedTuple, TypeAlias, cast
 
 from deltafast.exceptions import InvalidArgumentError
@@ -48,7 +49,8 @@ __all__ = [
     "type_from_json",
 ]
 
-MAX_TYPE_DEPTH: Final = 100
+#: As in the core: 100 types in a column, and the table's struct.
+MAX_TYPE_DEPTH: Final = 101
 
 
 class Atomic(NamedTuple):
@@ -93,10 +95,34 @@ class Field(NamedTuple):
     char: int | None = None
 
 
-class Struct(NamedTuple):
-    """`STRUCT<...>`; a table schema is one."""
-
+class _Fields(NamedTuple):
     fields: tuple[Field, ...]
+
+
+class Struct(_Fields):
+    """`STRUCT<...>`; a table schema is one.
+
+    Tables have up to tens of thousands of columns, and each name in an expression is looked up: by an index, which is
+    made once.
+    """
+
+    def named(self, name: str) -> list[Field]:
+        """Return the fields with a name, in exactly this case if there are any, else in any case."""
+        exact, lower = self._by_name
+        return exact.get(name) or lower.get(name.lower(), [])
+
+    def find(self, name: str) -> Field | None:
+        """Return the first field with a name, preferring the exact case."""
+        return next(iter(self.named(name)), None)
+
+    @cached_property
+    def _by_name(self) -> tuple[dict[str, list[Field]], dict[str, list[Field]]]:
+        exact: dict[str, list[Field]] = {}
+        lower: dict[str, list[Field]] = {}
+        for field in self.fields:
+            exact.setdefault(field.name, []).append(field)
+            lower.setdefault(field.name.lower(), []).append(field)
+        return exact, lower
 
 
 class Interval(NamedTuple):
@@ -193,7 +219,7 @@ def type_from_json(value: object, *, collation: str | None = None, depth: int = 
     Args:
         value: A type name or the dictionary of a nested type.
         collation: The collation that the field's metadata gives to this string.
-        depth: How deep the type is nested; refused beyond 100, as schemas come from hostile logs.
+        depth: How deep the type is nested; refused beyond `MAX_TYPE_DEPTH`, as schemas come from hostile logs.
 
     Raises:
         InvalidArgumentError: The type is not one that Delta has.

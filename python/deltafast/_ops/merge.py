@@ -406,7 +406,8 @@ class TableMerger:
         if clause.action == "delete":
             return
         allowed = _KINDS[clause.kind]
-        seen: list[tuple[str, ...]] = []
+        assigned: set[tuple[str, ...]] = set()
+        above_assigned: set[tuple[str, ...]] = set()
         for column, sql in self._assigned(sides, clause):
             path = sides.target_path(column, after) or found_path(after, sides.new_path(column))
             if not path:
@@ -414,10 +415,12 @@ class TableMerger:
             if clause.action == "insert" and len(path) > 1:
                 message = f"a new row cannot be given the field `{'.'.join(path)}` alone; give its column a value"
                 raise InvalidArgumentError(message)
-            if any(path[: len(other)] == other or other[: len(path)] == path for other in seen):
+            prefixes = [path[:length] for length in range(1, len(path) + 1)]
+            if path in above_assigned or not assigned.isdisjoint(prefixes):
                 message = f"the column `{'.'.join(path)}` is given a value twice"
                 raise InvalidArgumentError(message)
-            seen.append(path)
+            assigned.add(path)
+            above_assigned.update(prefixes)
             kind = field_of(after, path).type
             if sql is not None:
                 checked = not self._merge_schema and clause.kind == "matched" and isinstance(kind, Struct)

@@ -71,7 +71,7 @@ def constants(insert: Insert, table: DeltaTable, zone: str) -> dict[str, Any]:
             message = f"`{given}` is not a partition column; the table has {', '.join(partitions.values()) or 'none'}"
             raise InvalidArgumentError(message)
         if value is not None:
-            kind = next(field.type for field in schema.fields if field.name == name)
+            kind = schema.named(name)[0].type
             out[name] = cell(value.text, kind, zone, ansi=handle_of(table).ansi)
     return out
 
@@ -175,7 +175,7 @@ def _typed(
     trees: list[BoundTree | None] = []
     fields: list[Any] = []
     for name, field in zip(names, cast("Any", rows.schema), strict=True):
-        column = next((known for known in wanted.fields if known.name.lower() == name.lower()), None)
+        column = wanted.find(name)
         tree = None if column is None else _cast(field, column.type, zone)
         trees.append(tree)
         kind = field.type if tree is None or column is None else target.field(column.name).type

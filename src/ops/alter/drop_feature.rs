@@ -518,7 +518,7 @@ fn is_widened(field: &StructField) -> bool {
     let mut found = false;
     for_each_field(
         &StructType {
-            fields: vec![field.clone()],
+            fields: vec![field.clone()].into(),
         },
         &mut |field| found |= field.metadata.contains_key(TYPE_CHANGES),
     );
@@ -840,10 +840,10 @@ mod tests {
     fn names_that_only_a_mapping_allows_are_found_at_any_depth() {
         let schema = |name: &str| {
             let inner = DataType::Struct(std::sync::Arc::new(StructType {
-                fields: vec![StructField::new(name, DataType::Long, true)],
+                fields: vec![StructField::new(name, DataType::Long, true)].into(),
             }));
             StructType {
-                fields: vec![StructField::new("s", inner, true)],
+                fields: vec![StructField::new("s", inner, true)].into(),
             }
         };
         assert!(check_names(&schema("plain.name-ü")).is_ok());

@@ -621,7 +621,8 @@ impl<'a> AlterCommand<'a> {
                     fields: vec![StructField {
                         name: old.name.clone(),
                         ..field.clone()
-                    }],
+                    }]
+                    .into(),
                 };
                 evolution::merge(&one(old), &one(field), false) != one(old)
             });
@@ -1514,10 +1515,10 @@ fn move_field(schema: &StructType, path: &[String], after: Option<&str>) -> Resu
 
 /// The same within one struct.
 fn move_within_struct(schema: &StructType, name: &str, after: Option<&str>) -> Result<StructType> {
-    let mut fields = schema.fields.clone();
-    let Some(from) = fields.iter().position(|field| field.name == name) else {
+    let Some(from) = schema.fields.position(name) else {
         return Ok(schema.clone());
     };
+    let mut fields = Vec::from(schema.fields.clone());
     let field = fields.remove(from);
     let to = match after {
         None => 0,
@@ -1536,7 +1537,9 @@ fn move_within_struct(schema: &StructType, name: &str, after: Option<&str>) -> R
         }
     };
     fields.insert(to, field);
-    Ok(StructType { fields })
+    Ok(StructType {
+        fields: fields.into(),
+    })
 }
 
 /// Edits a field; `None` removes it.
@@ -1564,7 +1567,9 @@ fn transform_field(
             });
         }
     }
-    Ok(StructType { fields })
+    Ok(StructType {
+        fields: fields.into(),
+    })
 }
 
 fn transform_data_type(

@@ -8,6 +8,8 @@
 
 use std::sync::Arc;
 
+use rustc_hash::FxHashSet;
+
 use crate::error::{Error, Result, shown};
 use crate::protocol::evolution;
 use crate::protocol::schema::{
@@ -73,10 +75,11 @@ impl<'a> ColumnReplacement<'a> {
                 fields.push(field.clone());
             }
         }
+        let names: FxHashSet<&str> = fields.iter().map(|field| field.name.as_str()).collect();
         let dropped: Vec<Vec<String>> = old
             .fields
             .iter()
-            .filter(|old| !fields.iter().any(|field| field.name == old.name))
+            .filter(|old| !names.contains(old.name.as_str()))
             .map(|old| at(&old.name))
             .collect();
         self.check_dropped(&dropped, &added)?;
@@ -86,7 +89,9 @@ impl<'a> ColumnReplacement<'a> {
             ));
         }
         self.dropped.extend(dropped);
-        Ok(StructType { fields })
+        Ok(StructType {
+            fields: fields.into(),
+        })
     }
 
     fn check_dropped(&self, dropped: &[Vec<String>], added: &[String]) -> Result<()> {

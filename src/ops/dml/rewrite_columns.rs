@@ -12,6 +12,7 @@ use std::sync::Arc;
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_array::{BooleanArray, RecordBatch};
+use rustc_hash::FxHashSet;
 
 use crate::dv::RoaringBitmapArray;
 use crate::error::{Error, Result};
@@ -112,10 +113,9 @@ impl ColumnUpdate<'_> {
 
     /// The rules that depend on changed columns.
     fn affected_rules(&self, changed: &[String]) -> WriteRules {
+        let changed: FxHashSet<&str> = changed.iter().map(String::as_str).collect();
         let concerned = |column: &str, read: Vec<&str>| {
-            changed
-                .iter()
-                .any(|name| name == column || read.contains(&name.as_str()))
+            changed.contains(column) || read.iter().any(|name| changed.contains(name))
         };
         let mut rules = self.rules.clone();
         rules
@@ -126,7 +126,7 @@ impl ColumnUpdate<'_> {
             .retain(|rule| concerned(&rule.column, rule.expr.column_names()));
         rules
             .lengths
-            .retain(|lengths| changed.contains(&lengths.column));
+            .retain(|lengths| changed.contains(lengths.column.as_str()));
         rules.defaults.clear();
         rules.identities.clear();
         rules
@@ -139,7 +139,8 @@ impl ColumnUpdate<'_> {
         changed: &[String],
         rules: &WriteRules,
     ) -> StructType {
-        let mut needed: Vec<&str> = values.referenced_columns();
+        let mut needed: FxHashSet<&str> = values.referenced_columns().into_iter().collect();
+        needed.extend(changed.iter().map(String::as_str));
         needed.extend(
             rules
                 .checks
@@ -152,14 +153,13 @@ impl ColumnUpdate<'_> {
                 .into_iter()
                 .chain([rule.column.as_str()])
         }));
-        let is_needed = |name: &String| changed.contains(name) || needed.contains(&name.as_str());
         StructType {
             fields: self
                 .target
                 .schema
                 .fields
                 .iter()
-                .filter(|field| is_needed(&field.name))
+                .filter(|field| needed.contains(field.name.as_str()))
                 .cloned()
                 .collect(),
         }

@@ -1,5 +1,7 @@
 //! The values that an UPDATE assigns, and the generated columns that follow from them.
 
+use rustc_hash::{FxHashMap, FxHashSet};
+
 use crate::error::{Error, Result};
 use crate::expr::BoundExpr;
 use crate::ops::merge::clauses::{ValuePlan, with_field};
@@ -32,20 +34,23 @@ impl UpdateAssignments {
         let schema = snapshot.schema().clone();
         let identities = bound_constraints::identities(snapshot.protocol(), &schema)?;
         let place = |name: &str| {
-            let place = schema.fields.iter().position(|field| field.name == name);
-            place.ok_or_else(|| {
+            schema.fields.position(name).ok_or_else(|| {
                 Error::invalid(format!("the table has no column `{name}`")).at_column(name)
             })
         };
         let mut assigned: Vec<ColumnAssignment> = Vec::new();
+        // The paths in each column that are assigned.
+        let mut assigned_paths: FxHashMap<usize, Vec<&[String]>> = FxHashMap::default();
         for assignment in assignments {
             let Some((name, rest)) = assignment.path.split_first() else {
                 return Err(Error::internal("a value is for no column"));
             };
             let place = place(name)?;
-            if assigned.iter().any(|(known, path, _)| {
-                *known == place && (path.starts_with(rest) || rest.starts_with(path))
-            }) {
+            let paths = assigned_paths.entry(place).or_default();
+            if paths
+                .iter()
+                .any(|path| path.starts_with(rest) || rest.starts_with(path))
+            {
                 return Err(Error::invalid("the column is assigned twice")
                     .at_column(assignment.path.join(".")));
             }
@@ -55,6 +60,7 @@ impl UpdateAssignments {
                 )
                 .at_column(name));
             }
+            paths.push(rest);
             assigned.push((
                 place,
                 rest.to_vec(),
@@ -68,7 +74,7 @@ impl UpdateAssignments {
             .collect::<Result<Vec<_>>>()?;
         let generated = generated
             .into_iter()
-            .filter(|(place, _)| assigned.iter().all(|(known, ..)| known != place))
+            .filter(|(place, _)| !assigned_paths.contains_key(place))
             .collect();
         Ok(Self {
             schema,
@@ -90,11 +96,12 @@ impl UpdateAssignments {
             .iter()
             .map(|(place, ..)| name(place))
             .collect::<Option<Vec<_>>>()?;
+        let names: FxHashSet<&str> = assigned.iter().map(String::as_str).collect();
         let follows = |rule: &ComputedColumn| {
             rule.expr
                 .column_names()
                 .iter()
-                .any(|read| assigned.iter().any(|name| name == read))
+                .any(|read| names.contains(read))
         };
         let generated: Vec<(usize, ComputedColumn)> = self
             .generated
@@ -129,11 +136,9 @@ impl UpdateAssignments {
     /// The same for batches of some of the table's columns.
     pub(in crate::ops) fn for_columns(&self, schema: &StructType) -> Result<Self> {
         let place = |place: &usize| {
-            let name = self.schema.fields.get(*place).map(|field| &field.name);
-            schema
-                .fields
-                .iter()
-                .position(|field| Some(&field.name) == name)
+            let field = self.schema.fields.get(*place);
+            field
+                .and_then(|field| schema.fields.position(&field.name))
                 .ok_or_else(|| Error::internal("a changed column is not read"))
         };
         let assigned = self

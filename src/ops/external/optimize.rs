@@ -355,14 +355,13 @@ impl ExternalOptimizeJob {
         };
         let mut request = target.write_request(WriteRules::default(), cancel)?;
         target.preserve_row_ids(&self.snapshot, &mut request, &mut ScanRequest::default())?;
-        request
-            .schema
-            .fields
-            .retain(|field| !request.partition_columns.contains(&field.name));
-        request
-            .schema
-            .fields
-            .push(StructField::new(PART, DataType::Integer, false));
+        let partition_columns = &request.partition_columns;
+        let columns = request.schema.fields.iter();
+        request.schema.fields = columns
+            .filter(|field| !partition_columns.contains(&field.name))
+            .cloned()
+            .chain([StructField::new(PART, DataType::Integer, false)])
+            .collect();
         request.partition_columns = vec![PART.to_owned()];
         let found = external_files::inspect_external_files(
             self.snapshot.stores().root(),

@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use percent_encoding::percent_decode_str;
+use rustc_hash::{FxHashMap, FxHashSet};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -447,31 +448,29 @@ fn merge_file_schemas(
     surveys: &[FooterSchema],
     partition: &StructType,
 ) -> Result<StructType> {
-    let mut out = StructType::default();
-    // The first file of each column, for error messages.
-    let mut first: BTreeMap<String, &str> = BTreeMap::new();
+    // The position and the first file of each column, by name in lower case.
+    let mut first: FxHashMap<String, (usize, &str)> = FxHashMap::default();
+    let partition: FxHashSet<String> = partition
+        .fields
+        .iter()
+        .map(|column| column.name.to_lowercase())
+        .collect();
+    let mut columns: Vec<StructField> = Vec::new();
     for (file, survey) in files.iter().zip(surveys) {
         for field in &survey.schema.fields {
-            if partition
-                .fields
-                .iter()
-                .any(|column| column.name.to_lowercase() == field.name.to_lowercase())
-            {
+            let key = field.name.to_lowercase();
+            if partition.contains(&key) {
                 continue;
             }
-            let key = field.name.to_lowercase();
-            match out
-                .fields
-                .iter_mut()
-                .find(|known| known.name.to_lowercase() == key)
-            {
+            let first_file = first.get(&key).copied();
+            match first_file.and_then(|(n, _)| columns.get_mut(n)) {
                 None => {
-                    first.insert(key, &file.path);
-                    out.fields.push(field.clone());
+                    first.insert(key, (columns.len(), &file.path));
+                    columns.push(field.clone());
                 }
                 Some(known) => {
                     let clash = |what: &str, expected: &str, found: &str| {
-                        let other = first.get(&key).copied().unwrap_or_default();
+                        let other = first_file.map(|(_, path)| path).unwrap_or_default();
                         let what = format!(
                             "the column `{}` {what} than in the file {}",
                             known.name,
@@ -495,7 +494,9 @@ fn merge_file_schemas(
             }
         }
     }
-    Ok(out)
+    Ok(StructType {
+        fields: columns.into(),
+    })
 }
 
 /// The common type of a column that has different types in two files; structs may have more fields.
@@ -503,16 +504,19 @@ fn merge_data_types(a: &DataType, b: &DataType) -> Option<DataType> {
     match (a, b) {
         (DataType::Void, other) | (other, DataType::Void) => Some(other.clone()),
         (DataType::Struct(a), DataType::Struct(b)) => {
-            let mut fields: Vec<StructField> = a.fields.clone();
+            let mut fields = Vec::from(a.fields.clone());
             for field in &b.fields {
-                match fields.iter_mut().find(|known| known.name == field.name) {
+                let known = a.fields.position(&field.name);
+                match known.and_then(|n| fields.get_mut(n)) {
                     Some(known) => {
                         known.data_type = merge_data_types(&known.data_type, &field.data_type)?;
                     }
                     None => fields.push(field.clone()),
                 }
             }
-            Some(DataType::Struct(Arc::new(StructType { fields })))
+            Some(DataType::Struct(Arc::new(StructType {
+                fields: fields.into(),
+            })))
         }
         (a, b) => (a == b).then(|| a.clone()),
     }

@@ -20,6 +20,7 @@ use arrow_select::filter::filter_record_batch;
 use arrow_select::interleave::interleave;
 use arrow_select::nullif::nullif;
 use arrow_select::take::{take, take_record_batch};
+use rustc_hash::{FxHashMap, FxHashSet};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -224,9 +225,17 @@ pub(in crate::ops) fn project_columns(
     batch: &RecordBatch,
     names: &BTreeSet<String>,
 ) -> Result<RecordBatch> {
+    let schema = batch.schema_ref();
+    let mut positions: FxHashMap<&str, usize> = FxHashMap::default();
+    for (n, field) in schema.fields().iter().enumerate() {
+        positions.entry(field.name()).or_insert(n);
+    }
     let places = names
         .iter()
-        .map(|name| batch.schema_ref().index_of(name))
+        .map(|name| match positions.get(name.as_str()) {
+            Some(n) => Ok(*n),
+            None => schema.index_of(name),
+        })
         .collect::<std::result::Result<Vec<_>, _>>()?;
     Ok(batch.project(&places)?)
 }
@@ -292,21 +301,26 @@ pub(in crate::ops) fn always_assigned_columns(
             .flat_map(BoundExpr::column_names)
             .map(str::to_owned),
     );
-    let gets = |clause: &MergeClause, name: &str| {
-        let is_assigned = |path: &[String]| path.first().is_some_and(|first| first == name);
-        let is_whole = clause
-            .values
-            .iter()
-            .any(|(path, _)| path.len() == 1 && is_assigned(path));
-        is_whole
-            || generated.iter().any(|rule| rule.column == name)
-                && !clause.values.iter().any(|(path, _)| is_assigned(path))
-    };
+    let generated: FxHashSet<&str> = generated.iter().map(|rule| rule.column.as_str()).collect();
+    // The columns that each clause assigns, and whether as a whole.
+    let assigned: Vec<FxHashMap<&str, bool>> = updates(matched)
+        .chain(updates(by_source))
+        .map(|clause| {
+            let mut columns = FxHashMap::default();
+            for (path, _) in &clause.values {
+                if let Some((first, rest)) = path.split_first() {
+                    *columns.entry(first.as_str()).or_default() |= rest.is_empty();
+                }
+            }
+            columns
+        })
+        .collect();
     let is_replaced = |name: &str| {
         !used.contains(name)
-            && updates(matched)
-                .chain(updates(by_source))
-                .all(|clause| gets(clause, name))
+            && assigned.iter().all(|columns| match columns.get(name) {
+                Some(is_whole) => *is_whole,
+                None => generated.contains(name),
+            })
     };
     (0..)
         .zip(&columns.fields)
@@ -513,12 +527,7 @@ impl MergeUpdater {
         let places = self
             .source_columns
             .iter()
-            .filter_map(|name| {
-                self.source
-                    .fields
-                    .iter()
-                    .position(|field| field.name == *name)
-            })
+            .filter_map(|name| self.source.fields.position(name))
             .collect::<Vec<_>>();
         let of_target = required_columns(
             exprs(clause.map_or(&[][..], std::slice::from_ref), true),
@@ -628,11 +637,9 @@ impl MergeUpdater {
 
     /// The index of a column of the target schema, and its field.
     fn target_column(&self, name: &str) -> Option<(usize, &StructField)> {
-        self.target_schema
-            .fields
-            .iter()
-            .enumerate()
-            .find(|(_, field)| field.name == name)
+        let fields = &self.target_schema.fields;
+        let n = fields.position(name)?;
+        Some((n, fields.get(n)?))
     }
 }
 

@@ -225,13 +225,7 @@ impl MergeJoin {
     pub(super) fn source_column_positions(&self, names: &BTreeSet<String>) -> Vec<usize> {
         names
             .iter()
-            .filter_map(|name| {
-                self.merge
-                    .source
-                    .fields
-                    .iter()
-                    .position(|field| field.name == *name)
-            })
+            .filter_map(|name| self.merge.source.fields.position(name))
             .collect()
     }
 

@@ -16,7 +16,7 @@ use crate::error::{Error, Result};
 use crate::exec::{CancellationToken, memory_limit};
 use crate::ops::target::{FileRowSelection, TargetTable};
 use crate::protocol::commit_line::Add;
-use crate::protocol::schema::{DataType, StructType};
+use crate::protocol::schema::{DataType, FieldList, StructType};
 use crate::scan::{self, ScanRequest};
 use crate::snapshot::Snapshot;
 use crate::write::WriteOutput;
@@ -298,7 +298,9 @@ fn resolve_path<'a, 'b>(
     parts: impl Iterator<Item = &'b str>,
     name: &str,
 ) -> Result<(Vec<usize>, &'a DataType)> {
-    static NONE: StructType = StructType { fields: Vec::new() };
+    static NONE: StructType = StructType {
+        fields: FieldList::new(),
+    };
     let lacking = || unknown_column_error(name);
     let (mut fields, mut out, mut found) = (schema, Vec::new(), None);
     for part in parts {

@@ -19,6 +19,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_array::RecordBatch;
+use rustc_hash::FxHashSet;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -215,11 +216,8 @@ impl WriteCommand {
         let schema = StructType::parse(&metadata.schema_string)?;
         let columns = find_columns(data, &schema, &options)?;
         let lacks = |field: &StructField| {
-            schema
-                .fields
-                .iter()
-                .zip(&columns.positions)
-                .any(|(own, place)| own.name == field.name && place.is_none())
+            let n = schema.fields.position(&field.name);
+            n.is_some_and(|n| matches!(columns.positions.get(n), Some(None)))
         };
         let constraints = TableConstraints::of(&protocol, &metadata, &schema, lacks)?;
         let identities = bound_constraints::identities(&protocol, &schema)?;
@@ -1198,21 +1196,17 @@ fn check_not_null(
     constraints: &TableConstraints,
     identities: &[IdentityColumn],
 ) -> Result<()> {
-    let is_computed = |name: &str| {
-        constraints
-            .generated
-            .iter()
-            .chain(&constraints.defaults)
-            .any(|computed| computed.name == name)
-    };
-    let missing = schema.fields.iter().find(|field| {
-        !field.nullable
-            && lacks(field)
-            && !is_computed(&field.name)
-            && !identities
-                .iter()
-                .any(|identity| identity.column == field.name)
-    });
+    let filled: FxHashSet<&str> = constraints
+        .generated
+        .iter()
+        .chain(&constraints.defaults)
+        .map(|computed| computed.name.as_str())
+        .chain(identities.iter().map(|identity| identity.column.as_str()))
+        .collect();
+    let missing = schema
+        .fields
+        .iter()
+        .find(|field| !field.nullable && lacks(field) && !filled.contains(field.name.as_str()));
     match missing {
         None => Ok(()),
         Some(field) => Err(Error::schema_mismatch(

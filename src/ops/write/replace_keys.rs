@@ -159,7 +159,7 @@ impl ReplaceKeySet {
         let column = |field: &StructField| {
             let (one, alone) = (
                 StructType {
-                    fields: vec![field.clone()],
+                    fields: vec![field.clone()].into(),
                 },
                 batch.project(&[batch.schema_ref().index_of(&field.name)?])?,
             );

@@ -117,7 +117,7 @@ fn resolve_leaf(
     let n = fields.iter().position(|field| field.name == *first)?;
     let column = columns.columns.get(n)?;
     let mut field = StructType {
-        fields: vec![(*fields.get(n)?).clone()],
+        fields: vec![(*fields.get(n)?).clone()].into(),
     };
     let mut plan = &column.plan;
     let mut siblings = &columns.projection.fields;
@@ -173,7 +173,7 @@ fn resolve_leaf(
                 let next_field = to.fields.get(child)?.clone();
                 (source, plan, siblings) = (*next, next_plan, from);
                 field = StructType {
-                    fields: vec![next_field],
+                    fields: vec![next_field].into(),
                 };
             }
             _ => return None,
