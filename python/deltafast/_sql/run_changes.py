@@ -55,6 +55,8 @@ def run_insert(insert: Insert, tables: Tables) -> pa.RecordBatchReader:
         options["replace_using"] = list(insert.using)
     elif insert.mode == "on" and insert.condition is not None:
         options["replace_on"] = _sides(insert.condition, insert, tables.dialect)
+    elif insert.mode == "overwrite" and tables.replaces_partitions() and table.metadata().partition_columns:
+        options["partition_overwrite_mode"] = "dynamic"
     elif insert.mode == "overwrite" and (fixed := constants(insert, table, tables.zone)):
         options["predicate"] = " AND ".join(equal(name, value) for name, value in fixed.items())
     if insert.evolve:

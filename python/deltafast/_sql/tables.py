@@ -174,6 +174,10 @@ class Tables:
         """Return the size of the files that OPTIMIZE writes, in bytes; the table's property, else 1 GiB, if None."""
         return None
 
+    def replaces_partitions(self) -> bool:
+        """Return whether INSERT OVERWRITE replaces only the partitions of the new rows, and not the whole table."""
+        return False
+
     def check_timestamp(self, table: DeltaTable, at: int | datetime) -> None:
         """Refuse a timestamp that the engine does not accept; versions are not checked."""
 

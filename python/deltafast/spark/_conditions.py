@@ -199,6 +199,18 @@ _RULES: Final = (
         "write",
     ),
     _rule(
+        r"overwriteSchema and partitionOverwriteMode=dynamic exclude each other",
+        "DELTA_OVERWRITE_SCHEMA_WITH_DYNAMIC_PARTITION_OVERWRITE",
+        "42613",
+        "'overwriteSchema' cannot be used in dynamic partition overwrite mode",
+    ),
+    _rule(
+        r"the session's partitionOverwriteMode is dynamic, which",
+        "DELTA_DYNAMIC_PARTITION_OVERWRITE_DISABLED",
+        "0A000",
+        "Dynamic partition overwrite mode is specified by session config or write options, but it is disabled",
+    ),
+    _rule(
         r"replaceWhere and partitionOverwriteMode=dynamic exclude each other",
         "DELTA_REPLACE_WHERE_WITH_DYNAMIC_PARTITION_OVERWRITE",
         "42613",

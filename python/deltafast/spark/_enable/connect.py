@@ -18,6 +18,7 @@ from deltafast.spark._enable.dataframe_writer import (
     noting,
     options_to_load,
     with_given_schema,
+    write_inserted,
 )
 from deltafast.spark._enable.provider import DeltasJarError, read_frame, write_frame
 from deltafast.spark._session.java_library import first_line
@@ -198,6 +199,6 @@ def _insert_into(before: Any) -> Any:
         replaces = note.mode == "overwrite" if overwrite is None else overwrite
         columns = spark.table(tableName).columns
         rows = columns_of(frame_of(writer), columns, tableName, evolves=session.merges_schemas)
-        write_frame(rows, "overwrite" if replaces else "append", note.options | {"path": there})
+        write_inserted(session, rows, note, there, replaces=replaces)
 
     return insert_into

@@ -31,14 +31,17 @@ __all__ = [
     "noting",
     "options_to_load",
     "put",
+    "sequence_of",
     "text_of",
     "with_given_schema",
+    "write_inserted",
 ]
 
 #: Replaces a method of a class by the result of a function, which gets PySpark's method.
 Replace: TypeAlias = "Callable[[Any, str, Callable[[Any], Any]], None]"
 
 _KEY = "_deltafast_note"
+_OVERWRITE_MODE = "partitionOverwriteMode"
 
 
 class Note:
@@ -73,6 +76,13 @@ def note_of(writer: Any) -> Note:
     if not hasattr(writer, _KEY):
         setattr(writer, _KEY, Note())
     return getattr(writer, _KEY)
+
+
+def sequence_of(writer: Any, columns: list[str]) -> Any:
+    """Return names of columns as the method of Java's writer takes them."""
+    from pyspark.sql.classic.column import _to_seq  # pyright: ignore[reportPrivateUsage]
+
+    return cast("Any", _to_seq)(writer._spark._sc, columns)
 
 
 def text_of(value: Any) -> str:
@@ -220,10 +230,13 @@ def _save_as_table(before: Any) -> Any:
             if is_in_unity_catalog:
                 _create_in_unity_catalog(session, name, note, writer._df)
                 return
-            # The clustering columns of a new table are only passed to the catalog.
+            # The columns are options only: Spark passes those of `clusterBy` to the catalog alone, and moves those of
+            # `partitionBy` to the end of the rows, whose order is that of the new table.
             for key, columns in ((PARTITION, note.partition), (CLUSTER, note.cluster)):
                 if columns:
                     writer._jwrite = writer._jwrite.option(key, json.dumps(columns))
+            if note.partition:
+                writer._jwrite = writer._jwrite.partitionBy(sequence_of(writer, []))
         before(writer, name)
 
     return save_as_table
@@ -250,6 +263,23 @@ def columns_of(rows: Any, columns: list[str], name: str, *, evolves: bool) -> An
     return rows.toDF(*columns, *more)
 
 
+def write_inserted(session: Session, rows: Any, note: Note, path: str, *, replaces: bool) -> None:
+    """Write the rows of `insertInto`; as in delta-spark, the session's setting has precedence over the options there.
+
+    Args:
+        session: The session.
+        rows: The rows with the columns of the table.
+        note: The recorded arguments of the writer.
+        path: The location of the table.
+        replaces: Whether the rows replace others.
+    """
+    options = note.options | {"path": path}
+    if replaces and session.replaces_partitions:
+        options = {key: value for key, value in options.items() if key.lower() != _OVERWRITE_MODE.lower()}
+        options[_OVERWRITE_MODE] = "dynamic"
+    write_frame(rows, "overwrite" if replaces else "append", options)
+
+
 def _insert_into(before: Any) -> Any:
     @translated("write")
     def insert_into(writer: Any, tableName: str, overwrite: bool | None = None) -> None:  # noqa: N803
@@ -261,6 +291,6 @@ def _insert_into(before: Any) -> Any:
             return
         replaces = note.mode == "overwrite" if overwrite is None else overwrite
         rows = columns_of(writer._df, spark.table(tableName).columns, tableName, evolves=session.merges_schemas)
-        write_frame(rows, "overwrite" if replaces else "append", note.options | {"path": there})
+        write_inserted(session, rows, note, there, replaces=replaces)
 
     return insert_into

@@ -159,8 +159,9 @@ def _writing(name: str, frame_of: Callable[[Any], Any]) -> Callable[[Any], Any]:
                 before(writer, *condition)
                 return
             options = recorded.options | {"path": path}
-            if name == "overwrite":
-                options["replaceWhere"] = str(as_condition(*condition))
+            if name == "overwrite" and (where := str(as_condition(*condition))).lower() != "true":
+                # As in delta-spark, an overwrite of all rows is one without a condition.
+                options["replaceWhere"] = where
             elif name == "overwritePartitions":
                 options["partitionOverwriteMode"] = "dynamic"
             write_frame(frame_of(writer), "append" if name == "append" else "overwrite", options)

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from deltafast.exceptions import InvalidArgumentError
-from deltafast.spark._enable.dataframe_writer import Note, keep, note_of, noting, options_to_load, with_given_schema
+from deltafast.spark._enable.dataframe_writer import (
+    Note,
+    keep,
+    note_of,
+    noting,
+    options_to_load,
+    sequence_of,
+    with_given_schema,
+)
 from deltafast.spark._enable.provider import known_options, read_frame
 from deltafast.spark._session.java_calls import stream_provider
 from deltafast.spark._session.session import Session
@@ -122,7 +130,7 @@ def _start(before: Any) -> Any:
         note = note_of(writer)
         if note.format is None or not note.is_delta(writer._spark):
             if note.partition:
-                writer._jwrite = writer._jwrite.partitionBy(_names(writer, note))
+                writer._jwrite = writer._jwrite.partitionBy(sequence_of(writer, note.partition))
             return before(writer, path)
         target = path or {key.lower(): value for key, value in note.options.items()}.get("path")
         if not target:
@@ -155,7 +163,7 @@ def _to_table(before: Any) -> Any:
         there = table_to_write(writer._spark, note, tableName, lambda: writer._df.schema)
         if there is None:
             if note.partition:
-                writer._jwrite = writer._jwrite.partitionBy(_names(writer, note))
+                writer._jwrite = writer._jwrite.partitionBy(sequence_of(writer, note.partition))
             return before(writer, tableName)
         return _into(writer, note, there).start()
 
@@ -205,12 +213,6 @@ def pass_arguments(writer: Any, source: Any, mode: Any, partition: Any, name: An
         writer.format(source)
     if name is not None:
         writer.queryName(name)
-
-
-def _names(writer: Any, note: Note) -> Any:
-    from pyspark.sql.classic.column import _to_seq  # pyright: ignore[reportPrivateUsage]
-
-    return cast("Any", _to_seq)(writer._spark._sc, note.partition)
 
 
 def _into(writer: Any, note: Note, path: str) -> Any:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["Session", "frame_alias", "quiet", "spill", "spilled", "timestamp_in_zone"]
 
 _OLDEST = (4, 0)
+_DYNAMIC_PARTITIONS = "spark.databricks.delta.dynamicPartitionOverwrite.enabled"
 
 
 class Session:
@@ -84,6 +85,23 @@ class Session:
     def merges_schemas(self) -> bool:
         """Whether writes may add columns to a table without a clause or option for it in the statement."""
         return str(self.conf("spark.databricks.delta.schema.autoMerge.enabled", "false")).lower() == "true"
+
+    @property
+    def replaces_partitions(self) -> bool:
+        """Whether an overwrite that does not choose its rows replaces only the partitions of the new rows.
+
+        Raises:
+            InvalidArgumentError: The session also disallows that.
+        """
+        if str(self.conf("spark.sql.sources.partitionOverwriteMode", "static")).lower() != "dynamic":
+            return False
+        if str(self.conf(_DYNAMIC_PARTITIONS, "true")).lower() == "false":
+            message = (
+                f"the session's partitionOverwriteMode is dynamic, which {_DYNAMIC_PARTITIONS}=false disables: "
+                "set one of them otherwise"
+            )
+            raise InvalidArgumentError(message)
+        return True
 
     def conf(self, key: str, default: str | None = None) -> str | None:
         """Return a setting of the session."""

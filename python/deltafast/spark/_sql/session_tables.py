@@ -81,6 +81,10 @@ class SparkTables(Tables):
         """Return the size of the files that OPTIMIZE writes: the session's setting; None if it is not set."""
         return optimized_file_size(self.session)
 
+    def replaces_partitions(self) -> bool:
+        """Return whether INSERT OVERWRITE replaces only the partitions of the new rows: the session's setting."""
+        return self.session.replaces_partitions
+
     def knows(self, ref: TableName) -> bool:
         """Return whether a name is that of a Delta table."""
         return ref.by_path or self.find(ref.name) is not None

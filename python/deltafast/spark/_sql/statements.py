@@ -479,7 +479,7 @@ def _insert(insert: tree.Insert, tables: SparkTables) -> Any:
     if insert.mode == "where" and insert.condition is not None:
         qualified = qualifiers(insert.target, insert.target_alias)
         condition = replaced_rows(insert.condition, table, qualified, Dialect.SPARK)
-    elif insert.mode == "overwrite" and fixed:
+    elif insert.mode == "overwrite" and fixed and not tables.replaces_partitions():
         condition = " AND ".join(equal(name, value) for name, value in fixed.items())
     mode: Any = "append" if insert.mode == "append" else "overwrite"
     options = {"mergeSchema": "true"} if insert.evolve else {}

@@ -258,6 +258,9 @@ def sink(
     from deltafast.spark._write.writer import described, write_rows
 
     options = dict(arguments.pop("options", None) or {})
+    if mode == "overwrite" and not any(key.lower() == "partitionoverwritemode" for key in options):
+        # As in delta-spark, a batch of mode complete replaces the whole table, whatever the session's settings.
+        options["partitionOverwriteMode"] = "static"
     wrong = [key for key in options if key.lower() in _COUNTED]
     if wrong or mode not in ("append", "overwrite"):
         message = f"a sink counts its batches itself: leave {', '.join(wrong)} out, and give app_id"

@@ -206,10 +206,6 @@ def write_rows(
             message = "the rows that are replaced are given twice, as replace_where and as an option"
             raise InvalidArgumentError(message)
         replace_where = given["replacewhere"]
-    dynamic = {str(key).lower(): value for key, value in (options or {}).items()}.get("partitionoverwritemode")
-    if replace_where is not None and str(dynamic).lower() == "dynamic":
-        message = "replaceWhere and partitionOverwriteMode=dynamic exclude each other: both determine the replaced rows"
-        raise InvalidArgumentError(message)
     commit = CommitSettings.of(session, given)
     if commit.is_committed(lambda app_id: transaction_version(place, app_id)):
         commit.end()
@@ -220,8 +216,8 @@ def write_rows(
         "configuration": defaults(session) | table.get("configuration", {}),
         "schema_mode": _schema_mode(given),
         "has_predicate": replace_where is not None,
-        "dynamic_partitions": str(given.get("partitionoverwritemode", "static")).lower() == "dynamic"
-        and mode == "overwrite",
+        "dynamic_partitions": mode == "overwrite"
+        and _replaces_partitions(session, place, given, replace_where, table.get("partition_by")),
         "keys": _keys(frame, given) if mode == "overwrite" else [],
         "data_change": str(given.get("datachange", "true")).lower() != "false",
         "commit_options": commit_options(commit.properties, commit.hooks),
@@ -495,10 +491,61 @@ def _given(session: Session, options: Mapping[str, Any] | None) -> dict[str, Any
         found[key.lower()] = value
     if (merges := session.conf(_CONF + "schema.autoMerge.enabled")) is not None:
         found.setdefault("mergeschema", merges)
-    mode = session.conf("spark.sql.sources.partitionOverwriteMode")
-    if mode is not None and not found.keys() & {"replacewhere", "replaceusing", "replaceon"}:
-        found.setdefault("partitionoverwritemode", mode)
     return found
+
+
+def _replaces_partitions(
+    session: Session,
+    place: Place,
+    given: Mapping[str, Any],
+    replace_where: Predicate | None,
+    new_partition: Sequence[str] | None,
+) -> bool:
+    """Return whether an overwrite replaces the partitions of the new rows, by an option or the session's setting.
+
+    Args:
+        session: The session.
+        place: The table.
+        given: The options.
+        replace_where: The condition on the rows to replace.
+        new_partition: The partition columns of a new or replaced table; those of the existing one if None.
+
+    Raises:
+        InvalidArgumentError: The option has another value, or the options contradict each other.
+    """
+    mode = given.get("partitionoverwritemode")
+    if mode is not None and str(mode).lower() not in ("static", "dynamic"):
+        message = f"partitionOverwriteMode must be static or dynamic, not {str(mode)!r:.50}"
+        raise InvalidArgumentError(message)
+    if replace_where is not None or given.keys() & {"replaceusing", "replaceon"}:
+        # As in delta-spark, the session's setting has no effect where the write itself chooses the replaced rows.
+        if str(mode).lower() == "dynamic":
+            message = (
+                "replaceWhere and partitionOverwriteMode=dynamic exclude each other: both determine the replaced rows"
+            )
+            raise InvalidArgumentError(message)
+        return False
+    is_dynamic = session.replaces_partitions if mode is None else str(mode).lower() == "dynamic"
+    if not is_dynamic:
+        return False
+    replaces_schema = _schema_mode(given) == "overwrite"
+    # Without partition columns an overwrite replaces the whole table, also one without rows.
+    partition = new_partition if replaces_schema and new_partition is not None else _partition_columns(place)
+    if replaces_schema and partition:
+        message = (
+            "overwriteSchema and partitionOverwriteMode=dynamic exclude each other: the rows of other partitions would "
+            "keep the old schema"
+        )
+        raise InvalidArgumentError(message)
+    return bool(partition)
+
+
+def _partition_columns(place: Place) -> list[str]:
+    """Return the partition columns of an existing table; none if there is no table."""
+    options = place.options or None
+    if not DeltaTable.is_deltatable(place.uri, options):
+        return []
+    return list(DeltaTable(place.uri, storage_options=options).metadata().partition_columns)
 
 
 def _keys(frame: Any, given: Mapping[str, Any]) -> list[ReplaceKey]:
