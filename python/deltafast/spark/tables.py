@@ -24,6 +24,7 @@ from deltafast._util.dialect import Dialect
 from deltafast.exceptions import InvalidArgumentError, TableNotFoundError
 from deltafast.spark._scan.physical_columns import field_of
 from deltafast.spark._scan.reader import followed
+from deltafast.spark._session.cached_rows import refresh_dependents
 from deltafast.spark._session.session import Session
 from deltafast.spark._session.storage import place_of
 from deltafast.spark._sql import create_table, dml
@@ -467,6 +468,7 @@ class DeltaTable:
             storage_options=place.options or None,
             commit_properties=commit,
         )
+        refresh_dependents(self._session, place.hadoop)
         return DeltaTable(self._session, place, made)
 
     # --- helpers ---------------------------------------------------------------------------------
@@ -491,7 +493,9 @@ class DeltaTable:
         return answered(self._session, counts(num_affected_rows=rows))
 
     def _restored(self, at: tree.TimeTravel) -> Any:
-        return answered(self._session, run_restore(tree.Restore(_TABLE, at), self._tables()))
+        result = run_restore(tree.Restore(_TABLE, at), self._tables())
+        refresh_dependents(self._session, self._place.hadoop)
+        return answered(self._session, result)
 
 
 class DeltaMergeBuilder:

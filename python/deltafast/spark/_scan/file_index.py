@@ -56,8 +56,9 @@ class IndexUnavailableError(DeltaError):
 class _PruningPlanner(FilePlanner):
     """The planner of an index that lists all files."""
 
-    def __init__(self, version: Version, paths: Any) -> None:
+    def __init__(self, version: Version, paths: Any, table_id: str) -> None:
         self._version, self._paths, self._since = version, paths, time.monotonic()
+        self._table_id = table_id
 
     def matchingFiles(self, filters: str) -> str:  # noqa: N802 - Java calls it
         """Return which files can match; on an error all match."""
@@ -74,13 +75,17 @@ class _PruningPlanner(FilePlanner):
         except Exception:  # noqa: BLE001 - an error in Java's thread would fail the user's query needlessly
             return ""
 
+    def tableId(self) -> str:  # noqa: N802 - Java calls it
+        """Return the id of the table; empty if the index has only some of the files of the version."""
+        return self._table_id
+
 
 class _ListingPlanner(FilePlanner):
     """The planner of an index that lists no files."""
 
-    def __init__(self, version: Version, listing: Listing) -> None:
+    def __init__(self, version: Version, listing: Listing, table_id: str) -> None:
         self._version, self._listing, self._since = version, listing, time.monotonic()
-        self._failure = ""
+        self._table_id, self._failure = table_id, ""
 
     def removedFiles(self) -> str:  # noqa: N802 - Java calls it
         """Return whether to list the files again: a string that is not empty."""
@@ -102,6 +107,10 @@ class _ListingPlanner(FilePlanner):
             rows: Any = self._version.chosen(self._listing, "").column("rows")
             return -1 if rows.null_count else total(rows)
         return -1
+
+    def tableId(self) -> str:  # noqa: N802 - Java calls it
+        """Return the id of the table; empty if the index has only some of the files of the version."""
+        return self._table_id
 
     def failure(self) -> str:
         """Return why the last listing failed."""
@@ -131,6 +140,10 @@ class _FollowingPlanner(FilePlanner):
     def rowCount(self) -> int:  # noqa: N802 - Java calls it
         """Return the number of rows of the newest version."""
         return self._planner.rowCount()
+
+    def tableId(self) -> str:  # noqa: N802 - Java calls it
+        """Return the id of the table at the newest version."""
+        return self._planner.tableId()
 
     def newerVersion(self, execution: str) -> int:  # noqa: N802 - Java calls it
         """Update to the newest version, once for each query; return its number if there is a newer one."""
@@ -164,7 +177,7 @@ class _FollowingPlanner(FilePlanner):
         return self._failure or self._planner.failure()
 
     def _update(self, newer: Version) -> None:
-        listing = newer.listing(None, lazy=True)
+        listing = newer.listing(None, lazy=True)._replace(is_whole=True)
         if listing.vectors is not None and not self._leaves_out:
             message = f"{newer.place.uri} has deletion vectors since version {newer.number}: create the frame again"
             raise DeltaError(message)
@@ -179,9 +192,10 @@ def _planner(version: Version, listing: Listing) -> FilePlanner:
     """Return the planner for a listing."""
     if listing.is_feed:
         return FilePlanner()
+    table_id = version.table_id if listing.is_whole else ""
     if listing.files is None:
-        return _ListingPlanner(version, listing)
-    return _PruningPlanner(version, listing.files.column("path").combine_chunks())
+        return _ListingPlanner(version, listing, table_id)
+    return _PruningPlanner(version, listing.files.column("path").combine_chunks(), table_id)
 
 
 def _block(listing: Listing, files: Any) -> Any:

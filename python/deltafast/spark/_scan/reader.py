@@ -188,7 +188,7 @@ def _frame(
     if read_mode == "arrow" or not _names_will_do(version, read_mode):
         return python_scan.scan(version, tree, metadata, only)
     lazy = only is None and read_mode != "paths" and not version.session.is_connect
-    listing = version.listing(tree, metadata, lazy=lazy, only=only)
+    listing = version.listing(tree, metadata, lazy=lazy, only=only)._replace(is_whole=tree is None and only is None)
     data = version.columns.physical(version.columns.data)
     materialized = [(name, *version.materialized(name)) for name in metadata]
     data += [field_of(column, "long") for _, column, _ in materialized if column]

@@ -70,6 +70,8 @@ class Listing(NamedTuple):
     #: Whether they hold a change data feed: they need not be files of the version, and columns that the schema declares
     #: NOT NULL may be null in older ones.
     is_feed: bool = False
+    #: Whether they are known to be all files of the version.
+    is_whole: bool = False
 
     def only(self, paths: Collection[str], *, others: bool = False) -> Listing:
         """Return the files at these paths of the log, or all others."""
@@ -78,7 +80,7 @@ class Listing(NamedTuple):
 
         compute: Any = pc
         mask = compute.is_in(self.files.column("path"), pa.array(list(paths), pa.string()))
-        return self._replace(files=self.files.filter(compute.invert(mask) if others else mask))
+        return self._replace(files=self.files.filter(compute.invert(mask) if others else mask), is_whole=False)
 
 
 class Version:
@@ -100,6 +102,7 @@ class Version:
         self._table = table
         self.snapshot = handle_of(table).snapshot
         metadata = table.metadata()
+        self.table_id = metadata.id
         schema = json.loads(self.snapshot.metadata()["schemaString"])
         protocol = table.protocol()
         #: The features that its protocol lists.

@@ -33,6 +33,7 @@ __all__ = [
     "marked",
     "parquet_format",
     "put_parser",
+    "refresh_cached_rows",
     "set_catalog_handler",
     "set_handler",
     "set_planner",
@@ -86,6 +87,10 @@ class FilePlanner:
     def newerSize(self) -> int:  # noqa: N802 - Java calls it
         """Return the bytes of the files of the newer version."""
         return 0
+
+    def tableId(self) -> str:  # noqa: N802 - Java calls it
+        """Return the id of the table; empty if the index has only some of the files of the version."""
+        return ""
 
     def failure(self) -> str:
         """Return why the last call failed."""
@@ -238,6 +243,11 @@ def _add_rule(session: JavaSession, name: str) -> None:
     if name not in known:
         call_static(session, load(session, name), "addRule", session.spark._jsparkSession)
         known.add(name)
+
+
+def refresh_cached_rows(session: JavaSession, root: str) -> None:
+    """Drop the rows that Spark has cached of the newest version of a table, which has changed."""
+    call_static(session, load(session, "CachedRows"), "refresh", session.spark._jsparkSession, root)
 
 
 def delta_provider(session: JavaSession) -> Any:

@@ -10,6 +10,7 @@ from deltafast.catalog.unity.table_name import SCHEME
 from deltafast.exceptions import InvalidArgumentError, TableNotFoundError
 from deltafast.schema import Schema
 from deltafast.spark._scan.physical_columns import check_names
+from deltafast.spark._session.cached_rows import refresh_dependents
 from deltafast.spark._session.storage import place_of, place_of_external
 from deltafast.spark._session.unity_tables import located, named, named_at
 from deltafast.spark._sql.argument_checks import path_in
@@ -218,3 +219,4 @@ def _create(session: Session, place: Place, table: NewTable) -> None:
         cluster_by=table.cluster,
         time_zone=session.zone,
     )
+    refresh_dependents(session, place.hadoop)

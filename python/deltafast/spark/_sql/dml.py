@@ -16,6 +16,7 @@ from deltafast._handle import handle_of
 from deltafast._interop.record_batch_reader import RecordBatchReader
 from deltafast.exceptions import DeltaProtocolError, InvalidArgumentError, warn
 from deltafast.spark import jobs
+from deltafast.spark._session.cached_rows import refresh_dependents
 from deltafast.spark._session.commit_settings import CommitSettings
 from deltafast.spark._session.session import quiet
 from deltafast.spark._streaming.executor_batches import streamed
@@ -142,7 +143,7 @@ def merge(session: Session, table: DeltaTable, source: Any, request: MergeReques
 
 @contextmanager
 def committing(session: Session, table: DeltaTable) -> Generator[dict[str, Any] | None]:
-    """Apply the session's settings to a commit.
+    """Apply the session's settings to a commit, after which Spark reads again what it has cached of the table.
 
     Yields:
         The options of the command; None if the table has the session's transaction already.
@@ -152,6 +153,7 @@ def committing(session: Session, table: DeltaTable) -> Generator[dict[str, Any] 
         yield None
     else:
         yield {"commit_properties": settings.properties, "post_commithook_properties": settings.hooks}
+        refresh_dependents(session, table.table_uri)
     settings.end()
 
 

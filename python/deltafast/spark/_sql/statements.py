@@ -29,6 +29,7 @@ from deltafast._sql.run_statement import run_statement
 from deltafast._util.dialect import Dialect
 from deltafast.exceptions import InvalidArgumentError
 from deltafast.spark._scan.physical_columns import check_names, mapping_mode
+from deltafast.spark._session.cached_rows import refresh_dependents
 from deltafast.spark._session.session import Session
 from deltafast.spark._session.storage import place_of
 from deltafast.spark._sql import dml
@@ -407,8 +408,8 @@ def _run_in_session(statement: tree.Statement, tables: SparkTables) -> Any:  # n
             return _create(statement, tables)
         case tree.Clone(target=target) if not target.by_path:
             return _clone(statement, tables)
-        case tree.Alter(target=target, change=tree.AddColumns(fields)):
-            _check_new(tables.table(target), [json.loads(field.to_json()) for _, field, _ in fields])
+        case tree.Alter(change=tree.AddColumns(fields)):
+            _check_new(tables.table(statement.target), [json.loads(field.to_json()) for _, field, _ in fields])
             return answered(session, run_statement(statement, tables))
         case tree.Describe(target=target, what="history", limit=limit):
             return history_of(session, place_of(session, tables.place(target)), tables.table(target), limit)
@@ -417,7 +418,14 @@ def _run_in_session(statement: tree.Statement, tables: SparkTables) -> Any:  # n
             known = replace(tables, storage_options=place.options or None)
             return answered(session, run_statement(replace(statement, place=place.uri), known))
         case _:
-            return answered(session, run_statement(statement, tables))
+            return _run_in_core(statement, tables)
+
+
+def _run_in_core(statement: tree.Statement, tables: SparkTables) -> Any:
+    result = run_statement(statement, tables)
+    if isinstance(statement, tree.Restore | tree.Clone):
+        refresh_dependents(tables.session, tables.place(statement.target))
+    return answered(tables.session, result)
 
 
 def _check_new(table: DeltaTable, fields: list[dict[str, Any]]) -> None:
@@ -498,7 +506,9 @@ def _clone(statement: tree.Clone, tables: SparkTables) -> Any:
         return json.loads(tables.table(statement.source).schema().to_json())["fields"]
 
     with new_entry(session, name, place_of(session, path), columns if is_managed else None):
-        return answered(session, run_statement(replace(statement, target=_at(path), location=None), tables))
+        result = run_statement(replace(statement, target=_at(path), location=None), tables)
+        refresh_dependents(session, path)
+        return answered(session, result)
 
 
 def _create(statement: tree.CreateTable, tables: SparkTables) -> Any:

@@ -29,6 +29,7 @@ from deltafast.spark._scan.physical_columns import (
     string_collations,
     with_collations,
 )
+from deltafast.spark._session.cached_rows import refresh_dependents
 from deltafast.spark._session.commit_settings import CommitSettings
 from deltafast.spark._session.session import Session, frame_alias
 from deltafast.spark._session.storage import core_access, place_of, transaction_version
@@ -235,6 +236,7 @@ def write_rows(
         if fits is not None:
             fits(*(_collated(schema) for schema in (json.loads(frame.schema.json()), json.loads(plan.schema))))
         version = _written(session, frame, place, plan, settings, replace_where, given, writer)
+    refresh_dependents(session, place.hadoop)
     commit.end()
     return version
 
@@ -272,6 +274,7 @@ def write_as_select(
     plan = _planned(session, frame, place, settings)
     if plan is not None:
         _written(session, frame, place, plan, settings, None, {}, "auto")
+        refresh_dependents(session, place.hadoop)
     commit.end()
 
 

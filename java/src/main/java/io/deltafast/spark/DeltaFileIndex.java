@@ -68,6 +68,12 @@ public final class DeltaFileIndex implements FileIndex, LongSupplier {
   private FilePlanner planner;
   private boolean follows;
 
+  /** The id of the table; empty if the index has only some files of the version, null if unknown. */
+  private volatile String tableId;
+
+  /** Whether a query has updated the version, so that Spark may have cached rows of an older one. */
+  private volatile boolean isUpdated;
+
   /** The filters of the last listing, and its result. */
   private String listedFilters;
 
@@ -126,16 +132,33 @@ public final class DeltaFileIndex implements FileIndex, LongSupplier {
     this.follows = follows;
   }
 
+  /** Whether each query reads the newest version of the table at a location. */
+  boolean followsTable(Path location) {
+    return follows && location.equals(new Path(root));
+  }
+
+  /** Updates the version, whatever query runs. */
+  synchronized void updateToNewest() {
+    updateVersion("");
+  }
+
+  /** Declares that Spark has no cached rows of older versions. */
+  void forgetOlderVersions() {
+    isUpdated = false;
+  }
+
   /** Asks the core for a newer version; within one query the version does not change. */
   private void updateVersion() {
-    if (!follows) {
-      return;
-    }
-    String execution = context.getLocalProperty("spark.sql.execution.id");
-    long newest = planner.newerVersion(execution == null ? "" : execution);
+    String execution = follows ? context.getLocalProperty("spark.sql.execution.id") : null;
+    updateVersion(execution == null ? "" : execution);
+  }
+
+  private void updateVersion(String execution) {
+    long newest = follows ? planner.newerVersion(execution) : FilePlanner.UNCHANGED;
     if (newest == FilePlanner.UNCHANGED) {
       return;
     }
+    isUpdated = true;
     if (newest == FilePlanner.FAILED) {
       throw SparkInternals.raiseAnalysisException(planner.failure());
     }
@@ -147,6 +170,7 @@ public final class DeltaFileIndex implements FileIndex, LongSupplier {
       listedFilters = null;
       size = planner.newerSize();
       version = newest;
+      tableId = null;
     } finally {
       for (String file : new String[] {newerFiles, newerVectors}) {
         if (!file.isEmpty()) {
@@ -244,14 +268,38 @@ public final class DeltaFileIndex implements FileIndex, LongSupplier {
     return partition;
   }
 
+  /**
+   * Indexes of one version of a table are equal: Spark then reads its files once for a self join,
+   * and finds the rows that it has cached. The version can change, so that it is not in the hash.
+   */
   @Override
-  public boolean equals(Object other) {
-    return this == other;
+  public boolean equals(Object object) {
+    if (this == object) {
+      return true;
+    }
+    if (!(object instanceof DeltaFileIndex)) {
+      return false;
+    }
+    DeltaFileIndex other = (DeltaFileIndex) object;
+    return root.equals(other.root)
+        && version == other.version
+        && follows == other.follows
+        && !isUpdated
+        && !other.isUpdated
+        && !tableId().isEmpty()
+        && tableId().equals(other.tableId());
   }
 
   @Override
   public int hashCode() {
-    return System.identityHashCode(this);
+    return root.hashCode();
+  }
+
+  private String tableId() {
+    if (tableId == null) {
+      tableId = planner == null ? "" : planner.tableId();
+    }
+    return tableId;
   }
 
   // The core's results refer to the files that were listed last: the version must not change in

@@ -44,6 +44,9 @@ public interface FilePlanner {
   /** The bytes of the files of the newer version. */
   long newerSize();
 
+  /** The id of the table; empty if the index has only some of the files of the version. */
+  String tableId();
+
   /** Why the last call failed. */
   String failure();
 }

@@ -7,6 +7,7 @@ import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.Row;
 import org.apache.spark.sql.SQLContext;
 import org.apache.spark.sql.SaveMode;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.execution.QueryExecution;
 import org.apache.spark.sql.functions;
 import org.apache.spark.sql.sources.And;
@@ -46,6 +47,26 @@ public final class FrameRelation extends BaseRelation
   /** The table's location. */
   public String path() {
     return DeltaProvider.pathOf(options);
+  }
+
+  /** The plan of the rows. */
+  LogicalPlan plan() {
+    return queryExecution(frame).analyzed();
+  }
+
+  /** Equal relations have equal rows, so that Spark finds those that it has cached. */
+  @Override
+  public boolean equals(Object object) {
+    if (!(object instanceof FrameRelation)) {
+      return false;
+    }
+    FrameRelation other = (FrameRelation) object;
+    return options.equals(other.options) && plan().sameResult(other.plan());
+  }
+
+  @Override
+  public int hashCode() {
+    return options.hashCode();
   }
 
   @Override

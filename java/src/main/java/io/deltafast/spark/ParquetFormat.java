@@ -105,6 +105,25 @@ public final class ParquetFormat extends ParquetFileFormat implements Supplier<F
     return SparkInternals.seqOf(fields);
   }
 
+  /** Spark's own regards all formats of Parquet files as equal. */
+  @Override
+  public boolean equals(Object object) {
+    if (!(object instanceof ParquetFormat)) {
+      return false;
+    }
+    ParquetFormat other = (ParquetFormat) object;
+    return hasVectors == other.hasVectors
+        && isLocal == other.isLocal
+        && isCompleted == other.isCompleted
+        && ids.equals(other.ids)
+        && versions.equals(other.versions);
+  }
+
+  @Override
+  public int hashCode() {
+    return getClass().hashCode();
+  }
+
   /** Only if rows can be moved within the column vectors of all types. */
   @Override
   public boolean supportBatch(SparkSession session, StructType schema) {
