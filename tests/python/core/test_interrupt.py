@@ -107,6 +107,28 @@ def test_a_query_that_is_being_started_is_over_when_the_call_is(monkeypatch, beg
         assert connection.execute("SELECT 1").fetchone() == (1,)
 
 
+class LimitError(Exception):
+    """A soft time limit, as of a task queue."""
+
+
+@pytest.mark.parametrize("raised", [LimitError, TimeoutError, SystemExit])
+def test_a_query_ends_with_the_exception_of_the_signal_handler(raised):
+    def limit(*_: object) -> None:
+        raise raised
+
+    before = signal.signal(signal.SIGALRM, limit)
+    try:
+        with duckdb_query.connect() as connection:
+            long = "SELECT count(*) FROM range(100_000_000) a, range(1_000) b WHERE a.range * b.range % 7 = 3"
+            signal.setitimer(signal.ITIMER_REAL, 0.3)
+            with pytest.raises(raised):
+                duckdb_query.interruptible(connection, lambda: connection.execute(long).fetchall())
+            assert connection.execute("SELECT 1").fetchone() == (1,)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
 class Watched:
     """A connection that notes which threads ask it for something."""
 
