@@ -14,6 +14,7 @@ import struct
 from typing import TYPE_CHECKING, Final, NoReturn
 
 from deltafast._expr import types
+from deltafast._expr.decimals import rescale, to_whole
 from deltafast._expr.errors import unsupported
 from deltafast._expr.syntax import Func, Logical
 from deltafast._expr.tree import Col, Lit
@@ -148,12 +149,12 @@ class Ambiguities:
         if not number.is_finite() or isinstance(other, Lit):
             return
         if types.is_integral(kind):
-            is_exact = number == number.to_integral_value()
+            is_exact = to_whole(number) is not None
         elif isinstance(kind, Decimal):
-            exponent = number.normalize().as_tuple().exponent
-            is_exact = isinstance(exponent, int) and -exponent <= kind.scale
+            is_exact = rescale(number, kind.scale) is not None
         elif kind == FLOAT:
-            is_exact = decimal.Decimal(struct.unpack("f", struct.pack("f", float(number)))[0]) == number
+            single: float = struct.unpack("f", struct.pack("f", float(number)))[0]
+            is_exact = decimal.Decimal.from_float(single) == number  # noqa: FURB164 - the constructor obeys a trap
         else:
             return
         if not is_exact:
@@ -210,7 +211,7 @@ def _is_fraction(node: Node) -> bool:
     """Return whether a node is a number such as 0.5, which is no decimal there."""
     if not isinstance(node, Lit) or not isinstance(node.value, decimal.Decimal):
         return False
-    return node.value != node.value.to_integral_value()
+    return to_whole(node.value) is None
 
 
 def _is_other_scalar(kind: DataType) -> bool:
