@@ -68,7 +68,8 @@ def test_the_builders_read_strings_as_spark_does(spark, table, tmp_path):
     found = {row["id"]: row["name"] for row in DeltaTable(path).to_pyarrow_table().to_pylist()}
     assert found == {1: "name", 2: "id", 3: None}
     assert deltafast.spark.read(spark, path, filters='name = "id"').count() == 1
-    deltafast.spark.write(spark.createDataFrame([(8, "id")], "id long, name string"), path, "overwrite", 'name = "id"')
+    rows = spark.createDataFrame([(8, "id")], "id long, name string")
+    deltafast.spark.write(rows, path, "overwrite", replace_where='name = "id"')
     assert DeltaTable(path).count("id = 8") == 1
 
 

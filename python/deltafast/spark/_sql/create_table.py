@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from deltafast._expr.stored import table_to_store
+from deltafast._util.dialect import Dialect
 from deltafast._util.write_modes import CREATE_MODES, as_select
 from deltafast.catalog.unity.table_name import SCHEME
 from deltafast.exceptions import InvalidArgumentError, TableNotFoundError
@@ -207,13 +209,15 @@ def _create(session: Session, place: Place, table: NewTable) -> None:
     properties = defaults(session) | table.properties
     if {key.lower(): value for key, value in properties.items()}.get(_MAPPING, "none") == "none":
         check_names(schema, lambda: None)
+    # In Spark, double quotes enclose a string.
+    text, stored = table_to_store(json.dumps(schema), properties, Dialect.SPARK, session.zone)
     DeltaTable.create(
         place.uri,
-        Schema.from_json(json.dumps(schema)),
+        Schema.from_json(text),
         CREATE_MODES[table.mode],
         partition_by=table.partition,
         description=table.comment,
-        configuration=properties,
+        configuration=stored,
         storage_options=place.options or None,
         commit_properties=commit_of(session),
         cluster_by=table.cluster,
