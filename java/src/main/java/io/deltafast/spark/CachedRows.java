@@ -98,7 +98,8 @@ public final class CachedRows {
   /** Adds the indexes of a plan, and of its subqueries, that follow the table at a location. */
   private static void addIndexes(LogicalPlan plan, Path location, List<DeltaFileIndex> indexes) {
     for (Object leaf : CollectionConverters.asJava(plan.collectLeaves())) {
-      Object relation = leaf instanceof LogicalRelation ? ((LogicalRelation) leaf).relation() : null;
+      Object relation =
+          leaf instanceof LogicalRelation ? ((LogicalRelation) leaf).relation() : null;
       if (relation instanceof FrameRelation) {
         addIndexes(((FrameRelation) relation).plan(), location, indexes);
       }

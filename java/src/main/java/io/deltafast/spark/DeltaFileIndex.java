@@ -68,10 +68,14 @@ public final class DeltaFileIndex implements FileIndex, LongSupplier {
   private FilePlanner planner;
   private boolean follows;
 
-  /** The id of the table; empty if the index has only some files of the version, null if unknown. */
+  /**
+   * The id of the table; empty if the index has only some files of the version, null if unknown.
+   */
   private volatile String tableId;
 
-  /** Whether a query has updated the version, so that Spark may have cached rows of an older one. */
+  /**
+   * Whether a query has updated the version, so that Spark may have cached rows of an older one.
+   */
   private volatile boolean isUpdated;
 
   /** The filters of the last listing, and its result. */
