@@ -7,9 +7,9 @@ import pytest
 from deltafast import DeltaTable, write_deltalake
 from deltafast._interop.duckdb_query import ViewQueryBuilder
 
-TEXTS = pa.array(["a", None, "b"])
+STRINGS = pa.array(["a", None, "b"])
 #: Short values only: a cast leaves the views without a buffer of their own.
-VIEWS = TEXTS.cast(pa.string_view())
+VIEWS = STRINGS.cast(pa.string_view())
 LIST = pa.list_(pa.string_view())
 STRUCT = pa.struct([("x", pa.string_view())])
 MAP = pa.map_(pa.string_view(), pa.binary_view())
@@ -22,7 +22,7 @@ COLUMNS = {
     "list": pa.array([["a"], None, []], pa.list_(pa.string())).cast(LIST),
     "struct": pa.array([{"x": "a"}, None, {"x": None}], pa.struct([("x", pa.string())])).cast(STRUCT),
     "map": pa.array([[("a", b"b")], None, []], pa.map_(pa.string(), pa.binary())).cast(MAP),
-    "dictionary": pa.DictionaryArray.from_arrays(pa.array([0, None, 1]), TEXTS.drop_null().cast(pa.string_view())),
+    "dictionary": pa.DictionaryArray.from_arrays(pa.array([0, None, 1]), STRINGS.drop_null().cast(pa.string_view())),
 }
 
 FORMS = {
