@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from .known import KNOWN
 from .model import Contents, Model, draw_columns
 from .names import INTERNAL_NAMES, draw_names
 from .operations import OPERATIONS
@@ -223,7 +222,7 @@ def _special(chance: random.Random, seed: int, number: int, turn: int) -> Plan:
     columns: dict[str, ColumnType] = {}
     configuration: dict[str, str] = {}
     if special == "large":
-        sizes = [1 << 20] * 3 if "large values" in KNOWN else [16 << 20, (16 << 20) + 1, 64 << 20]
+        sizes = [16 << 20, (16 << 20) + 1, 64 << 20]
         columns = {"text": _large(of_family("string"), sizes[turn // 8]), "data": _large(of_family("binary"), sizes[0])}
         operations = ["append", "compact"]
     elif special == "wide":

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import pyarrow as pa
 
-from .known import KNOWN
 from .names import draw_names
 
 if TYPE_CHECKING:
@@ -151,11 +150,8 @@ def decimal_type(precision: int, scale: int) -> ColumnType:
 def deep_type(chance: random.Random, levels: int, kinds: tuple[str, ...] = ("struct", "array", "map")) -> ColumnType:
     """Return a primitive type within that many nested ones."""
     column_type = draw_type(chance, chance.choice(PRIMITIVES))
-    for level in range(levels):
-        kind = chance.choice(kinds)
-        if "deep maps" in KNOWN and level > 3 and kind == "map":
-            kind = "array"
-        column_type = _NESTED[kind](chance, column_type)
+    for _ in range(levels):
+        column_type = _NESTED[chance.choice(kinds)](chance, column_type)
     return column_type._replace(family="deep")
 
 
