@@ -135,7 +135,7 @@ def log_commit_warning(message: str) -> None:
     """Log and emit a warning about a version that is committed."""
     logger = debug_logger()
     if logger is not None:
-        logger.debug("warning: %s", message)
+        logger.debug("warning: %s", printable(message))
     warn_of_commit(message)
 
 

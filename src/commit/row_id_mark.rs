@@ -3,7 +3,7 @@
 //! Protocol: "Row IDs", "Row Tracking". The domain `delta.rowTracking` holds it. A mark that is
 //! missing, unreadable or too low would give ids a second time, so it is compared with the files of
 //! the table before ids are assigned, once for each handle. Cost: the column of row ids of all
-//! files, and the end of one data file.
+//! files, and the statistics or the end of one data file.
 
 use arrow_array::Array;
 
@@ -20,6 +20,8 @@ use crate::snapshot::Snapshot;
 
 /// With fewer ids left than this a table is refused before rows are written.
 const LEAST_LEFT: i64 = 1 << 48;
+/// A log of at most this many bytes is read with its statistics.
+const SHORT_LOG: u64 = 4 << 20;
 /// More rows than a data file has. A removed file may be gone, and its number of rows with it.
 const MOST_ROWS: i64 = 1 << 32;
 
@@ -122,23 +124,51 @@ fn highest_live_row_id(snapshot: &Snapshot, cancel: &CancellationToken) -> Resul
         })
 }
 
-/// The number of rows of a live file: from its end, or from its statistics if the file is missing.
+/// The number of rows of a live file: from its statistics if the log is short, else from its end.
+/// In a long log the column of statistics is most of what there is to read.
 fn row_count(snapshot: &Snapshot, path: &str, cancel: &CancellationToken) -> Result<i64> {
+    if log_bytes(snapshot) <= SHORT_LOG
+        && let Some(rows) = recorded_row_count(snapshot, path, cancel)?
+    {
+        return Ok(rows);
+    }
     let file = snapshot.stores().file(&data_path::canonical(path)?, None)?;
     match infer_schema(&file).at_file(path) {
         Ok(footer) => Ok(i64::try_from(footer.num_rows()).unwrap_or(i64::MAX)),
         Err(error) if error.is_not_found() => {
-            let adds = matching_live_adds(snapshot, cancel, |batch| {
-                Ok(mask(
-                    (0..batch.len())
-                        .map(|row| batch.path.value(row) == path)
-                        .collect(),
-                ))
-            })?;
-            Ok(adds.iter().find_map(Add::num_records).unwrap_or(MOST_ROWS))
+            Ok(recorded_row_count(snapshot, path, cancel)?.unwrap_or(MOST_ROWS))
         }
         Err(error) => Err(error),
     }
+}
+
+/// The number of rows in the statistics of a live file.
+fn recorded_row_count(
+    snapshot: &Snapshot,
+    path: &str,
+    cancel: &CancellationToken,
+) -> Result<Option<i64>> {
+    let adds = matching_live_adds(snapshot, cancel, |batch| {
+        Ok(mask(
+            (0..batch.len())
+                .map(|row| batch.path.value(row) == path)
+                .collect(),
+        ))
+    })?;
+    Ok(adds.iter().find_map(Add::num_records))
+}
+
+/// The size of the files from which the live files are read.
+fn log_bytes(snapshot: &Snapshot) -> u64 {
+    let segment = snapshot.segment();
+    let checkpoint_files = segment
+        .checkpoint
+        .iter()
+        .flat_map(|checkpoint| &checkpoint.files);
+    checkpoint_files
+        .chain(segment.replay.iter().map(|commit| &commit.file))
+        .map(|file| file.size.unwrap_or(u64::MAX))
+        .fold(0, u64::saturating_add)
 }
 
 /// An id that no removed file has exceeded; -1 if none had row ids.

@@ -12,15 +12,17 @@ mod budget;
 mod buffers;
 mod cancel;
 mod commit_log;
+mod decode_reservation;
 mod env;
 mod pool;
 mod random;
 mod stream;
 
-pub use budget::{DecodeReservation, decode_limit, memory_limit};
+pub use budget::memory_limit;
 pub use buffers::{PooledBuilder, filled};
 pub use cancel::{CancellationToken, ProgressCounter};
 pub use commit_log::{CommitLog, CommitRecord};
+pub use decode_reservation::{DecodeReservation, decode_limit};
 pub use env::{RuntimeEnv, SystemEnv, now_ms};
 pub use pool::{IN_FLIGHT, blocking, parallelism, runtime, spawn};
 pub use random::{random, uuid};

@@ -116,7 +116,8 @@ def bind_rows(
         message = f"the condition {predicate!r} is empty; pass None if all rows are meant"
         raise InvalidArgumentError(message)
     columns = read_schema(schema)
-    tree = bind_predicate(predicate, columns, dialect=dialect, zone=zone, ansi=ansi, functions=functions)
+    condition = cast("Any", predicate)
+    tree = bind_predicate(condition, columns, dialect=dialect, zone=zone, ansi=ansi, functions=functions)
     # Spark's form, for the history of the table.
     sql = sql_to_store(predicate, columns, dialect, zone) if isinstance(predicate, str) else to_spark_sql(tree)
     return {"name": "predicate", "sql": sql, "tree": tree}

@@ -65,6 +65,10 @@ def from_dnf(filters: Sequence[Any], binder: Binder) -> Syntax:
     return _join("or", groups)
 
 
+def _is_clause_list(value: object) -> bool:
+    return isinstance(value, (list, tuple)) and not _is_clause(cast("object", value))
+
+
 def check_not_empty(filters: Sequence[Any]) -> None:
     """Refuse a filter for all rows: whoever collects conditions and finds none does not mean to change every row.
 
@@ -73,10 +77,7 @@ def check_not_empty(filters: Sequence[Any]) -> None:
     """
     groups = [filters] if _is_clause(filters) or all(_is_clause(f) for f in filters) else filters
     for group in groups:
-        clauses: Sequence[Any] = (
-            [group] if _is_clause(group) else group if isinstance(group, (list, tuple)) else [group]
-        )
-        if all(_excludes_nothing(clause) for clause in clauses):
+        if all(map(_excludes_nothing, group if _is_clause_list(group) else [group])):
             message = f"an empty condition selects all rows: {filters!r:.200}; pass None if that is meant"
             raise InvalidArgumentError(message)
 

@@ -139,8 +139,8 @@ def fields_to_store(fields: Sequence[Any], columns: types.Struct, dialect: Diale
 
 def has_quoted_expressions(fields: Sequence[Any]) -> bool:
     """Return whether a generated value or default of fields of a schema's JSON has double quotes."""
-    metadata = [field.get("metadata") or {} for field in fields]
-    return any('"' in str(of[key]) for of in metadata for key in _EXPRESSIONS & of.keys())
+    metadata: list[dict[str, Any]] = [field.get("metadata") or {} for field in fields]
+    return any('"' in str(values[key]) for values in metadata for key in _EXPRESSIONS & values.keys())
 
 
 def has_quoted_constraints(properties: Mapping[str, str | None]) -> bool:
@@ -258,7 +258,7 @@ def _of_comparison(reading: _Reading, node: Syntax, strings: Sequence[Constant])
     quoted = [text for text in strings if not _PLAIN_NAME.fullmatch(str(text.lit.value))]
     choices = [chosen for chosen in (quoted, list(strings)) if chosen]
     if strings and not reading.is_possible(node, ()):
-        return next((chosen for chosen in choices if reading.is_possible(node, chosen)), [])
+        return next((chosen for chosen in choices if reading.is_possible(node, chosen)), list[Constant]())
     if not quoted or not reading.is_possible(node, quoted):
         return []
     if any(isinstance(part, Name) for part in parts(node)):

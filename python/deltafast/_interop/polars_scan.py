@@ -185,7 +185,8 @@ def _operands(predicate: pl.Expr) -> list[pl.Expr]:
 def _project(frame: pl.DataFrame, columns: list[str]) -> pl.DataFrame:
     """Return the columns of a frame; a query that only counts or numbers rows projects none."""
     # `select([])` has no rows, whereas a frame without its columns keeps its height.
-    projected = frame.select(columns) if columns else frame.drop(frame.columns)
+    # `select` takes the name `*` for all columns, and `^a$` for a pattern.
+    projected = frame[columns] if columns else frame.drop(frame.columns)
     return _require_height(projected, frame.height)
 
 

@@ -7,7 +7,7 @@ data is exported with large strings and binaries.
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from deltafast._util.arrow_types import with_leaves
 from deltafast.exceptions import InvalidArgumentError
@@ -77,7 +77,7 @@ def _plain_table(table: pa.Table) -> pa.Table:
     arrow: Any = pa
     fields: list[Any] = []
     columns: list[Any] = []
-    for field, column in zip(table.schema, table.columns, strict=True):
+    for field, column in zip(cast("list[Any]", list(table.schema)), table.columns, strict=True):
         kind = _plain(field.type)
         fields.append(field.with_type(kind))
         columns.append(_plain_dictionary(column, kind) if arrow.types.is_dictionary(kind) else column.cast(kind))

@@ -118,9 +118,6 @@ def _lost(log: Log, base: int) -> Iterator[Finding]:
         if empty[0]:
             remedy += f"; version {empty[0] - 1} is the last that is whole"
         yield Finding("problem", "broken-log", message, remedy)
-    torn = _torn_commit(log, newest)
-    if torn is not None:
-        yield torn
     newest = max({newest, *log.staged})
     beyond = sorted(name for name in log.sizes if _version(name) > newest)
     if beyond:
@@ -133,10 +130,11 @@ def _lost(log: Log, base: int) -> Iterator[Finding]:
         yield Finding("problem", "broken-log", message, remedy)
 
 
-def _torn_commit(log: Log, version: int) -> Finding | None:
-    """Return a finding if the newest commit ends within a line, as after a crash of its writer's machine."""
-    lines = log.text(f"{version:020}.json").splitlines() if version in log.commits else []
-    lines = [line for line in lines if line.strip()]
+def _torn_commit(log: Log) -> tuple[str, str] | None:
+    """Return what the newest commit holds if it ends within a line, as after a crash, and how to give it up."""
+    version = max(log.commits, default=-1)
+    name = f"{version:020}.json"
+    lines = [line for line in log.text(name).splitlines() if line.strip()] if version in log.commits else []
     actions: list[dict[str, Any]] = []
     for line in lines:
         try:
@@ -148,17 +146,15 @@ def _torn_commit(log: Log, version: int) -> Finding | None:
         actions.append(cast("dict[str, Any]", action))
     if len(actions) == len(lines):
         return None
-    counts = Counter(name for action in actions for name in action)
-    held = ", ".join(f"{count} {name}" for name, count in counts.items()) or "nothing"
-    name = f"{FOLDER}/{version:020}.json"
-    message = f"{name} is broken from line {len(actions) + 1} on; the {len(actions)} lines before it hold: {held}"
-    remedy = "bring the file back from a copy of the table"
-    if version:
-        remedy += (
-            f"; or give version {version} up: copy the file elsewhere, delete it (and {version:020}.crc), and write "
-            "again what it wrote; run no VACUUM before that"
-        )
-    return Finding("problem", "broken-log", message, remedy)
+    counts = Counter(key for action in actions for key in action)
+    held = ", ".join(f"{count} {key}" for key, count in counts.items()) or "nothing"
+    message = f"{FOLDER}/{name} is broken from line {len(actions) + 1} on; the lines before it hold: {held}"
+    if not version:
+        return message, ""
+    return message, (
+        f"; or give version {version} up: copy the file elsewhere, delete it (and {version:020}.crc), and write again "
+        "what it wrote; run no VACUUM before that"
+    )
 
 
 def _says_something(log: Log, version: int) -> bool:
@@ -207,10 +203,13 @@ def opened(uri: str, options: Mapping[str, str] | None, log: Log, found: list[Fi
         if isinstance(error, TableNotFoundError) and not found:
             raise
         last = _last_readable(uri, options, log)
-        remedy = "bring the file back from a copy of the table"
+        message, remedy = str(error), "bring the file back from a copy of the table"
+        torn = _torn_commit(log)
+        if torn is not None:
+            message, remedy = f"{message}; {torn[0]}", remedy + torn[1]
         if last is not None:
             remedy += f'; until then version {last} can be read: DeltaTable("{uri}", version={last})'
-        found.append(Finding("problem", "broken-log", str(error), remedy))
+        found.append(Finding("problem", "broken-log", message, remedy))
         return None
     return table
 

@@ -115,7 +115,8 @@ def _recording(name: str) -> Callable[[Any], Any]:
 
 def _column(column: Any) -> str:
     text = column if isinstance(column, str) else str(as_condition(column, what="'partitionedBy'"))
-    found = _QUOTED.fullmatch(text)
+    # A column that SQL describes, `expr("p")`, is rendered in parentheses.
+    found = _QUOTED.fullmatch(text.removeprefix("(").removesuffix(")"))
     if found is None:
         message = f"a Delta table is partitioned by columns, not by {text}: generate a column of it"
         raise InvalidArgumentError(message)

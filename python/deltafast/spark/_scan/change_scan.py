@@ -7,7 +7,7 @@ rows are. Executors need nothing.
 from __future__ import annotations
 
 from functools import reduce
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from deltafast._interop.record_batch_reader import RecordBatchReader
 from deltafast.exceptions import InvalidArgumentError, warn
@@ -88,7 +88,7 @@ def _scan(version: Version, first: int, last: int, excluded: re.Pattern[str] | N
 
 def _by_partition_columns(files: pa.Table) -> list[tuple[list[str], pa.Table]]:
     """Return the files by the columns that partition them, which an overwrite within the range may have changed."""
-    lists: list[list[str]] = files.column("partition_columns").to_pylist()
+    lists = cast("list[list[str]]", files.column("partition_columns").to_pylist())
     distinct = sorted(set(map(tuple, lists)))
     if len(distinct) == 1:
         return [(list(distinct[0]), files)]

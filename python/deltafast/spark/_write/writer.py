@@ -579,7 +579,7 @@ def _keys(frame: Any, given: Mapping[str, Any]) -> list[ReplaceKey]:
     return replace_keys(None, plain(Expression(str(condition), 0), (), sides, dialect=Dialect.SPARK))
 
 
-def _schema_mode(given: dict[str, Any]) -> SchemaMode | None:
+def _schema_mode(given: Mapping[str, Any]) -> SchemaMode | None:
     if str(given.get("overwriteschema", "false")).lower() == "true":
         return "overwrite"
     return "merge" if str(given.get("mergeschema", "false")).lower() == "true" else None
