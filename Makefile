@@ -29,8 +29,8 @@ demo: $(VENV)/.built ## Set up, build, open real tables and one of a million fil
 
 test: $(VENV)/.made ## Set up, build, run the tiers core and spark, and a share of the tier proof
 	PROOF=$(PROOF) $(MAKE) -j 2 compiled installed
-	$(PYTEST) --durations 40 --proof $(PROOF) --ignore tests/crash
 	$(PYTEST) --proof $(PROOF) tests/crash
+	$(PYTEST) --durations 40 --proof $(PROOF) --ignore tests/crash
 
 test-core: $(VENV)/.made ## Set up, build, run all tests that need no Java
 	$(MAKE) -j 2 $(VENV)/.built $(VENV)/.core

@@ -9,13 +9,12 @@ import random
 import shutil
 import time
 from concurrent.futures import ThreadPoolExecutor
-from datetime import timedelta
 
 import fsspec
 import pyarrow as pa
 import pytest
 
-from deltafast import DeltaTable, Field, Schema, write_deltalake
+from deltafast import DeltaTable, Field, Schema, _core, write_deltalake
 from deltafast.catalog import FolderCommitter, LogTail, StagedCommit
 from deltafast.exceptions import (
     CommitUnknownError,
@@ -188,9 +187,10 @@ def test_vacuum_and_cleanup_need_the_catalogs_leave(place, tmp_path):
     old = 40 * 86_400
     for path in (place / "_delta_log").rglob("*"):
         os.utime(path, (path.stat().st_mtime - old,) * 2)
-    # Commits of a table with in-commit timestamps have their own time.
+    # Commits of a table with in-commit timestamps have their own time, and the cutoff is at midnight.
     assert table.cleanup_metadata() == []
-    gone = table.cleanup_metadata(retention=-timedelta(days=2))
+    options = {"retention_ms": 0, "now_ms": round((time.time() + 2 * 86_400) * 1000)}
+    gone = _core.cleanup_metadata(table._handle.snapshot, options)["files"]
     away = sorted(path.rpartition("/")[2] for path in gone if path.startswith("_delta_log/_staged_commits/"))
     assert [int(name[:20]) for name in away] == list(range(table.version()))
     assert [int(path.name[:20]) for path in staged(place)] == [table.version()]

@@ -135,7 +135,7 @@ COMMANDS = {
     "files source": "files needs pyarrow",
     "head source": "DeltaTable.to_pyarrow_table needs pyarrow",
     "tail source": "stream_changes needs pyarrow",
-    "export source -": "RecordBatchReader.to_pyarrow needs pyarrow",
+    "export source -": "export needs pyarrow",
     "append source rows.csv": "append needs pyarrow",
     "merge source rows.csv --on id": "merge needs pyarrow",
     "layout source": "measure needs duckdb",

@@ -8,6 +8,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
+import polars.selectors as cs
 import pyarrow as pa
 
 import deltafast
@@ -137,7 +138,7 @@ def check_projection(path: str, model: Model, in_memory: pa.Table, columns: list
     reads: dict[str, Callable[[], pa.Table]] = {
         "scan": lambda: pa.table(table.scan(columns=columns)),
         "pyarrow dataset": lambda: table.to_pyarrow_dataset().to_table(columns=columns),
-        "polars": lambda: table.scan_polars().select(pl.col([name]) for name in columns).collect().to_arrow(),
+        "polars": lambda: table.scan_polars().select([cs.by_name(name) for name in columns]).collect().to_arrow(),
         "duckdb": lambda: pa.table(table.to_duckdb().project(", ".join(map(duckdb_name, columns))).to_arrow_table()),
     }
     for name, read in reads.items():
@@ -177,8 +178,8 @@ def _chosen_keys(path: str, model: Model, in_memory: pa.Table, predicate: Predic
     expression = predicate.polars()
     yield (
         "polars",
-        lambda: keys(table.scan_polars().filter(expression).select(pl.col([key])).collect().to_arrow()),
-        lambda: keys(pl.DataFrame(in_memory).filter(expression).select(pl.col([key])).to_arrow()),
+        lambda: keys(table.scan_polars().filter(expression).select(cs.by_name(key)).collect().to_arrow()),
+        lambda: keys(pl.DataFrame(in_memory).filter(expression).select(cs.by_name(key)).to_arrow()),
     )
     condition = predicate.pyarrow()
     yield (

@@ -293,6 +293,12 @@ def _alterable(model: Model) -> list[str]:
     return [name for name in model.columns if name not in fixed]
 
 
+def _dispensable(model: Model, names: list[str]) -> list[str]:
+    """Return the columns without which the table still has each of its types; all if there are none."""
+    families = [column_type.family for column_type in model.columns.values()]
+    return [name for name in names if families.count(model.columns[name].family) > 1] or names
+
+
 def _draw_rename(chance: random.Random, model: Model) -> Arguments:
     return {"column": chance.choice(_alterable(model)), "name": _draw_new_column(chance, model)[0]}
 
@@ -308,7 +314,7 @@ def _rename_column(table: DeltaTable, model: Model, column: str, name: str) -> N
 
 
 def _draw_drop(chance: random.Random, model: Model) -> Arguments:
-    return {"column": chance.choice(_alterable(model))}
+    return {"column": chance.choice(_dispensable(model, _alterable(model)))}
 
 
 def _drop_column(table: DeltaTable, model: Model, column: str) -> None:
@@ -319,7 +325,7 @@ def _drop_column(table: DeltaTable, model: Model, column: str) -> None:
 
 def _draw_widen(chance: random.Random, model: Model) -> Arguments:
     can = [name for name in _alterable(model) if widenings(model.columns[name])]
-    column = chance.choice(can)
+    column = chance.choice(_dispensable(model, can))
     widening = chance.choice(widenings(model.columns[column]))
     return {"column": column, "column_type": widening.column_type, "convert": widening.convert}
 

@@ -19,6 +19,7 @@ from pyspark.sql.types import IntegerType, StructField, StructType
 import deltafast.spark
 from deltafast import exceptions as ours
 from deltafast._expr.listed import listed
+from deltafast._util.dialect import Dialect
 from deltafast.spark import DeltaTable, IdentityGenerator, exceptions
 from deltafast.spark._sql.column_to_sql import as_condition
 
@@ -511,8 +512,8 @@ def test_predicates_are_listed_as_spark_prints_them(spark):
         "s NOT IN ('x', NULL) AND t = TRUE",
         "a + 1 < b * 2",
     ):
-        assert listed(text) == parser.parseExpression(text).toString()
-    assert listed("a BETWEEN 1 AND 2") is None
+        assert listed(text, dialect=Dialect.SPARK) == parser.parseExpression(text).toString()
+    assert listed("a BETWEEN 1 AND 2", dialect=Dialect.SPARK) is None
 
 
 @pytest.mark.proof

@@ -32,7 +32,7 @@ def answers(expr):
     ],
     ids=["list", "tuple", "dict"],
 )
-def test_values_nest_to_127_levels(wrap, message):
+def test_values_nest_to_512_levels(wrap, message):
     def nested(levels):
         value = 1
         for _ in range(levels):
@@ -40,22 +40,22 @@ def test_values_nest_to_127_levels(wrap, message):
         return value
 
     with pytest.raises(InvalidArgumentError, match=message):
-        answers(nested(126))
-    for levels in (127, 128, 100_000):
+        answers(nested(511))
+    for levels in (512, 513, 100_000):
         with pytest.raises(InvalidArgumentError, match="nested too deeply"):
             answers(nested(levels))
 
 
-def test_expressions_nest_to_127_levels():
+def test_expressions_nest_to_200_calls():
     def negated(times):
         expr = literal(True, "boolean")
         for _ in range(times):
             expr = {"k": "call", "f": "not", "a": [expr], "t": "boolean"}
         return expr
 
-    assert answers(negated(62)) == [True] * 3
-    with pytest.raises(InvalidArgumentError, match="nested too deeply"):
-        answers(negated(63))
+    assert answers(negated(200)) == [True] * 3
+    with pytest.raises(InvalidArgumentError, match="nested deeper than 200 calls"):
+        answers(negated(201))
 
 
 def test_a_value_within_itself_is_refused():

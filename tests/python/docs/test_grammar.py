@@ -21,6 +21,8 @@ SECTIONS = {
 NO_RULE = ("named_tables", "_WITH_FROM", "_BEHIND_TABLES")
 #: Constants that are no keywords: a time zone, and a key of field metadata.
 NO_KEYWORDS = {"UTC", "CURRENT_DEFAULT"}
+#: Words that a module compares with the token before another one; they are keywords or functions of other rules.
+EARLIER_TOKENS = {"_expr.lexer": {"IN"}, "_expr.parser": {"LTRIM", "RTRIM"}}
 #: Modules that find their statements by regular expressions.
 BY_PATTERN = {name for name in SECTIONS if name.startswith("spark.")}
 KEYWORD = re.compile(r"[A-Z][A-Z_]+")
@@ -79,7 +81,7 @@ def test_each_rule_is_defined_once_and_used_rules_exist():
 
 @pytest.mark.parametrize("module", [name for name in SECTIONS if name not in {*BY_PATTERN, "_sql.reading"}])
 def test_each_keyword_of_a_module_is_in_its_rules(module):
-    assert read_by(module) - NO_KEYWORDS - keywords(SECTIONS[module]) == set()
+    assert read_by(module) - NO_KEYWORDS - EARLIER_TOKENS.get(module, set()) - keywords(SECTIONS[module]) == set()
 
 
 @pytest.mark.parametrize("module", SECTIONS)

@@ -26,6 +26,7 @@ from deltafast import (
 from deltafast._expr import UnsupportedExpressionError
 from deltafast._sql.reading import read_statement
 from deltafast._sql.run_changes import merge_sql, rows_of
+from deltafast._util.dialect import Dialect
 
 FEED = {"delta.enableChangeDataFeed": "true"}
 NAMES = {"delta.columnMapping.mode": "name"}
@@ -510,7 +511,7 @@ class TestMerge:
         from deltafast.spark._sql.statements import _SparkReader
 
         def rendered(text):
-            return merge_sql(read_statement(text, reader=_SparkReader), table)
+            return merge_sql(read_statement(text, reader=_SparkReader), table, Dialect.SPARK)
 
         found = rendered(
             "MERGE INTO db.t USING other.`a s` ON db.t.id = other.`a s`.id AND t.id > `a s`.id AND spark.db.t.id = 1 "
@@ -529,7 +530,7 @@ class TestMerge:
             "".join(part if isinstance(part, str) else "delta.`/a`" for part in named.source.parts) == named.source.text
         )
         delete = read_statement("DELETE FROM c.db.t WHERE c.db.t.id = 1 AND db.t.id = t.id", reader=_SparkReader)
-        assert rows_of(delete, table) == "id = 1 AND id = id"
+        assert rows_of(delete, table, Dialect.SPARK) == "id = 1 AND id = id"
 
     @pytest.mark.parametrize(
         ("kind", "action"),

@@ -216,7 +216,7 @@ def test_files_of_a_large_table_cross_to_java_as_one_block(spark, folder):
     adds = [
         AddAction(
             f"f-{n}.parquet",
-            1,
+            4,
             {},
             0,
             data_change=True,
@@ -224,6 +224,9 @@ def test_files_of_a_large_table_cross_to_java_as_one_block(spark, folder):
         )
         for n in range(20_000)
     ]
+    folder.mkdir(exist_ok=True)
+    for add in adds:
+        (folder / add.path).write_bytes(b"PAR1")
     create_table_with_add_actions(str(folder), pa.schema([("id", pa.int64())]), adds)
     # What a session needs once does not count.
     write_deltalake(f"{folder}-first", pa.table({"id": [1]}))
