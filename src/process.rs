@@ -7,10 +7,15 @@
 //! `OnceLock` or `LazyLock`. Caches of a handle, which a child may use too, are in a
 //! [`ProcessMutex`].
 
+use std::convert::Infallible;
 use std::mem;
 use std::ptr;
-use std::sync::atomic::{AtomicPtr, Ordering};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::OnceLock;
+
+use self::sync::{AtomicPtr, Mutex, MutexGuard, PoisonError};
+
+mod slot;
+pub(crate) mod sync;
 
 /// A value that is created once and then stays, also in forked children. It is freed with its owner.
 pub struct RaceOnce<T: 'static>(AtomicPtr<T>);
@@ -25,24 +30,9 @@ impl<T: Send + Sync> RaceOnce<T> {
     /// The value; `make` creates it if there is none yet. Several threads may create one at once:
     /// the first one stays.
     pub fn get_or_make(&self, make: impl FnOnce() -> T) -> &T {
-        // SAFETY: the pointer is null or from `Box::into_raw`, and is never replaced nor freed.
-        if let Some(value) = unsafe { self.0.load(Ordering::Acquire).as_ref() } {
-            return value;
-        }
-        let made = Box::into_raw(Box::new(make()));
-        match self
-            .0
-            .compare_exchange(ptr::null_mut(), made, Ordering::AcqRel, Ordering::Acquire)
-        {
-            // SAFETY: `made` is from `Box::into_raw` and now stays.
-            Ok(_) => unsafe { &*made },
-            Err(first) => {
-                // SAFETY: no other thread has seen `made`.
-                drop(unsafe { Box::from_raw(made) });
-                // SAFETY: not null, hence another thread's value, which stays.
-                unsafe { &*first }
-            }
-        }
+        // SAFETY: only this function fills the slot, and its value is freed with its owner.
+        unsafe { slot::value_or_make(&self.0, |_| true, || Ok::<_, Infallible>(make())) }
+            .unwrap_or_else(|never| match never {})
     }
 }
 
@@ -86,35 +76,15 @@ impl<T: Send + Sync> PerProcess<T> {
     /// Those of `make`.
     pub fn get<E>(&'static self, make: impl FnOnce() -> Result<T, E>) -> Result<&'static T, E> {
         let process = std::process::id();
-        let own = |known: *mut ProcessValue<T>| {
-            // SAFETY: pointers here are null or from `Box::into_raw`; one that was stored is never
-            // freed.
-            let known = unsafe { known.as_ref() };
-            known
-                .filter(|known| known.process == process)
-                .map(|known| &known.value)
+        let make = || {
+            Ok(ProcessValue {
+                process,
+                value: make()?,
+            })
         };
-        let mut known = self.0.load(Ordering::Acquire);
-        if let Some(value) = own(known) {
-            return Ok(value);
-        }
-        let made = Box::into_raw(Box::new(ProcessValue {
-            process,
-            value: make()?,
-        }));
-        while let Err(other) =
-            self.0
-                .compare_exchange(known, made, Ordering::AcqRel, Ordering::Acquire)
-        {
-            if let Some(value) = own(other) {
-                // SAFETY: no other thread has seen `made`.
-                drop(unsafe { Box::from_raw(made) });
-                return Ok(value);
-            }
-            known = other;
-        }
-        // SAFETY: `made` is from `Box::into_raw` and now stays.
-        Ok(unsafe { &(*made).value })
+        // SAFETY: only this function fills the slot, and nothing frees its values.
+        unsafe { slot::value_or_make(&self.0, |known| known.process == process, make) }
+            .map(|own| &own.value)
     }
 }
 
@@ -198,7 +168,7 @@ impl<T: Default> Default for ProcessMutex<T> {
 #[cfg(test)]
 mod tests {
     use std::sync::Barrier;
-    use std::sync::atomic::AtomicUsize;
+    use std::sync::atomic::{AtomicUsize, Ordering};
     use std::thread;
 
     use super::*;

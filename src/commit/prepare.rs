@@ -133,7 +133,7 @@ pub(super) fn prepare(
         )
         .unwrap_or(IsolationLevel::Serializable),
     };
-    let view = table.base_state(base, cancel)?;
+    let view = table.base_state(base, &draft.actions, cancel)?;
     let intent = PreparedTransaction {
         txn_id: env.uuid(),
         read_version: base.map_or(-1, Snapshot::version),
@@ -482,6 +482,7 @@ impl TableTransition {
     fn base_state(
         &self,
         base: Option<&Snapshot>,
+        actions: &[Action],
         cancel: &CancellationToken,
     ) -> Result<CommitBaseState> {
         let Some(base) = base else {
@@ -493,7 +494,8 @@ impl TableTransition {
                 i64::MIN,
             ));
         };
-        let mark = if self.supports_feature("rowTracking") {
+        let mark = if self.supports_feature("rowTracking") && actions.iter().any(needs_row_id_mark)
+        {
             row_id_mark::row_id_high_water_mark(base, cancel)?
         } else {
             -1
@@ -510,6 +512,15 @@ impl TableTransition {
             mark,
             time,
         ))
+    }
+}
+
+/// Whether the highest assigned row id decides what is written for the action.
+fn needs_row_id_mark(action: &Action) -> bool {
+    match action {
+        Action::Add(add) => add.base_row_id.is_none(),
+        Action::DomainMetadata(domain) => domain.domain == ROW_TRACKING,
+        _ => false,
     }
 }
 

@@ -13,7 +13,7 @@ use crate::error::{Error, Result, ResultExt};
 use crate::exec::CancellationToken;
 use crate::parse::checkpoint::FileActionKind;
 use crate::parse::{FileActionProjection, mask};
-use crate::pq::infer_schema;
+use crate::pq::read_footer;
 use crate::protocol::commit_line::Add;
 use crate::protocol::data_path;
 use crate::snapshot::Snapshot;
@@ -133,7 +133,7 @@ fn row_count(snapshot: &Snapshot, path: &str, cancel: &CancellationToken) -> Res
         return Ok(rows);
     }
     let file = snapshot.stores().file(&data_path::canonical(path)?, None)?;
-    match infer_schema(&file).at_file(path) {
+    match read_footer(&file).at_file(path) {
         Ok(footer) => Ok(i64::try_from(footer.num_rows()).unwrap_or(i64::MAX)),
         Err(error) if error.is_not_found() => {
             Ok(recorded_row_count(snapshot, path, cancel)?.unwrap_or(MOST_ROWS))

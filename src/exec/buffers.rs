@@ -2,74 +2,25 @@
 //! new memory from the operating system costs more (it is zeroed and mapped page by page) than
 //! filling it.
 
-use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::marker::PhantomData;
 use std::panic::resume_unwind;
-use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use arrow_buffer::{ArrowNativeType, MutableBuffer, ScalarBuffer};
 use bytes::Bytes;
 
+use super::buffer_pool::{BufferPool, LEAST};
 use crate::error::{Error, Result};
 use crate::process::PerProcess;
 
-/// Smaller buffers are not pooled.
-const LEAST: usize = 16 << 10;
 /// Larger buffers are not pooled.
 const MOST: usize = 16 << 20;
-/// The most bytes of idle buffers.
-const KEPT: usize = 32 << 20;
-/// The time after which an idle buffer is freed: pages of a growing log are slightly larger each
-/// time, and their old buffers would otherwise fill the pool for ever.
-const PATIENCE: Duration = Duration::from_secs(1);
+static POOL: PerProcess<BufferPool> = PerProcess::new();
 
-static IDLE: PerProcess<Mutex<IdleBuffers>> = PerProcess::new();
-
-/// Idle buffers with the time of their release, the most recent at the end.
-#[derive(Default)]
-struct IdleBuffers {
-    buffers: VecDeque<(Instant, MutableBuffer)>,
-    bytes: usize,
-}
-
-fn idle() -> MutexGuard<'static, IdleBuffers> {
-    let idle = IDLE
-        .get(|| Ok::<_, Infallible>(Mutex::default()))
-        .unwrap_or_else(|never| match never {});
-    // No thread panics while it holds the lock.
-    idle.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-impl IdleBuffers {
-    /// A buffer of at least `size` bytes and not many more, since its user may keep it for long.
-    fn take(&mut self, size: usize) -> Option<MutableBuffer> {
-        let at = self
-            .buffers
-            .iter()
-            .rposition(|(_, buffer)| (size..=size + size / 8 + LEAST).contains(&buffer.len()))?;
-        let (_, buffer) = self.buffers.remove(at)?;
-        self.bytes -= buffer.len();
-        Some(buffer)
-    }
-
-    /// Adds a buffer; returns those that have been idle for too long.
-    fn put(&mut self, buffer: MutableBuffer, now: Instant) -> Vec<MutableBuffer> {
-        self.bytes += buffer.len();
-        self.buffers.push_back((now, buffer));
-        let mut out = Vec::new();
-        while self
-            .buffers
-            .front()
-            .is_some_and(|(since, _)| self.bytes > KEPT || now.duration_since(*since) > PATIENCE)
-            && let Some((_, oldest)) = self.buffers.pop_front()
-        {
-            self.bytes -= oldest.len();
-            out.push(oldest);
-        }
-        out
-    }
+fn pool() -> &'static BufferPool {
+    POOL.get(|| Ok::<_, Infallible>(BufferPool::default()))
+        .unwrap_or_else(|never| match never {})
 }
 
 /// A buffer that returns to the pool when it is dropped.
@@ -85,7 +36,7 @@ impl PooledBuffer {
         /// remainder.
         const UNIT: usize = 64;
         let known = if (LEAST..=MOST).contains(&size) {
-            idle().take(size)
+            pool().take(size)
         } else {
             None
         };
@@ -120,9 +71,7 @@ impl Drop for PooledBuffer {
     fn drop(&mut self) {
         let buffer = std::mem::take(&mut self.buffer);
         if (LEAST..=MOST).contains(&buffer.len()) {
-            // Buffers that do not fit are freed after the lock is released.
-            let surplus = idle().put(buffer, Instant::now());
-            drop(surplus);
+            drop(pool().put(buffer, Instant::now()));
         }
     }
 }
@@ -230,6 +179,7 @@ impl<T: ArrowNativeType> From<PooledBuilder<T>> for ScalarBuffer<T> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::buffer_pool::{KEPT, PATIENCE};
     use super::*;
 
     #[test]
@@ -283,7 +233,7 @@ mod tests {
             .map(|_| filled(4 << 20, |_| Ok(())).unwrap())
             .collect();
         drop(all);
-        assert!(idle().bytes <= KEPT);
+        assert!(pool().held().1 <= KEPT);
     }
 
     #[test]
@@ -314,13 +264,7 @@ mod tests {
 
     #[test]
     fn nothing_waits_for_ever() {
-        let (mut idle, now) = (
-            IdleBuffers {
-                buffers: VecDeque::new(),
-                bytes: 0,
-            },
-            Instant::now(),
-        );
+        let (idle, now) = (BufferPool::default(), Instant::now());
         let buffer = MutableBuffer::from_len_zeroed;
         assert!(idle.put(buffer(100), now).is_empty());
         assert!(idle.put(buffer(200), now + PATIENCE).is_empty());
@@ -332,6 +276,6 @@ mod tests {
                 .collect::<Vec<_>>(),
             [100]
         );
-        assert_eq!((idle.buffers.len(), idle.bytes), (2, 500));
+        assert_eq!(idle.held(), (2, 500));
     }
 }

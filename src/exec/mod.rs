@@ -9,11 +9,13 @@
 //! deadlock a join that drains one side first).
 
 mod budget;
+mod buffer_pool;
 mod buffers;
 mod cancel;
 mod commit_log;
 mod decode_reservation;
 mod env;
+mod parking_queue;
 mod pool;
 mod random;
 mod stream;

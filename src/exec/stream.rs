@@ -8,9 +8,10 @@
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use super::budget::BudgetGuard;
+use super::parking_queue::ParkingQueue;
 use super::{CancellationToken, IN_FLIGHT, parallelism, spawn};
 use crate::error::{Error, Result};
 
@@ -21,16 +22,8 @@ pub(crate) const AFTER_FORK: &str =
 /// Items of one lane.
 pub type ItemSource<T> = Box<dyn Iterator<Item = Result<T>> + Send>;
 
-struct LaneState<T> {
-    queue: VecDeque<(Result<T>, BudgetGuard)>,
-    /// The source while no worker holds it.
-    idle_source: Option<ItemSource<T>>,
-    finished: bool,
-}
-
 struct PrefetchLane<T> {
-    state: Mutex<LaneState<T>>,
-    changed: Condvar,
+    queue: ParkingQueue<(Result<T>, BudgetGuard), ItemSource<T>>,
     cancel: CancellationToken,
     capacity: usize,
     item_size: ItemSizer<T>,
@@ -40,74 +33,44 @@ struct PrefetchLane<T> {
 type ItemSizer<T> = Option<fn(&T) -> usize>;
 
 impl<T: Send + 'static> PrefetchLane<T> {
-    fn lock(&self) -> MutexGuard<'_, LaneState<T>> {
-        // No thread panics while it holds the lock: sources run outside of it.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn start(self: &Arc<Self>, mut source: ItemSource<T>) {
         let lane = Arc::clone(self);
         let queued = spawn(move || {
-            loop {
-                let item = if lane.cancel.is_cancelled() {
-                    None
-                } else {
-                    catch_unwind(AssertUnwindSafe(|| source.next()))
-                        .unwrap_or_else(|panic| Some(Err(panic_error("a worker", &*panic))))
-                };
-                let bytes = lane
-                    .item_size
-                    .zip(item.as_ref().and_then(|item| item.as_ref().ok()))
-                    .map_or(0, |(weigh, item)| weigh(item));
+            while let Some(item) = lane.pull(&mut source) {
+                let item_size = lane.item_size.zip(item.as_ref().ok());
+                let bytes = item_size.map_or(0, |(weigh, item)| weigh(item));
                 let held = BudgetGuard::new(bytes as u64);
-                let mut state = lane.lock();
-                match item {
-                    Some(item) => {
-                        let failed = item.is_err();
-                        let full = state.queue.len() + 1 >= lane.capacity || held.is_last();
-                        state.queue.push_back((item, held));
-                        if failed {
-                            state.finished = true;
-                        } else if full {
-                            state.idle_source = Some(source);
-                            lane.changed.notify_one();
-                            return;
-                        }
-                    }
-                    None => state.finished = true,
+                if item.is_err() {
+                    return lane.queue.end(Some((item, held)));
                 }
-                lane.changed.notify_one();
-                if state.finished {
-                    return;
+                let is_last = held.is_last();
+                let is_full = |length| length >= lane.capacity || is_last;
+                match lane.queue.push((item, held), source, is_full) {
+                    Some(resumed) => source = resumed,
+                    None => return,
                 }
             }
+            lane.queue.end(None);
         });
         if let Err(error) = queued {
-            let mut state = self.lock();
-            state.queue.push_back((Err(error), BudgetGuard::new(0)));
-            state.finished = true;
+            self.queue.end(Some((Err(error), BudgetGuard::new(0))));
         }
     }
 
-    fn recv(self: &Arc<Self>) -> Option<Result<T>> {
-        let mut state = self.lock();
-        loop {
-            if let Some((item, _)) = state.queue.pop_front() {
-                let parked = state.idle_source.take();
-                drop(state);
-                if let Some(source) = parked {
-                    self.start(source);
-                }
-                return Some(item);
-            }
-            if state.finished {
-                return None;
-            }
-            state = self
-                .changed
-                .wait(state)
-                .unwrap_or_else(PoisonError::into_inner);
+    fn pull(&self, source: &mut ItemSource<T>) -> Option<Result<T>> {
+        if self.cancel.is_cancelled() {
+            return None;
         }
+        catch_unwind(AssertUnwindSafe(|| source.next()))
+            .unwrap_or_else(|panic| Some(Err(panic_error("a worker", &*panic))))
+    }
+
+    fn recv(self: &Arc<Self>) -> Option<Result<T>> {
+        let ((item, _), parked) = self.queue.recv()?;
+        if let Some(source) = parked {
+            self.start(source);
+        }
+        Some(item)
     }
 }
 
@@ -212,14 +175,8 @@ impl<T: Send + 'static> Iterator for OrderedPrefetch<T> {
                 let Some(source) = self.waiting.next() else {
                     break;
                 };
-                let state = LaneState {
-                    queue: VecDeque::new(),
-                    idle_source: None,
-                    finished: false,
-                };
                 let lane = Arc::new(PrefetchLane {
-                    state: Mutex::new(state),
-                    changed: Condvar::new(),
+                    queue: ParkingQueue::new(),
                     cancel: self.cancel.clone(),
                     capacity: self.capacity,
                     item_size: self.item_size,
@@ -351,11 +308,7 @@ mod tests {
         )
         .with_byte_budget(|_| 1 << 58);
         stream.next().unwrap().unwrap();
-        while stream
-            .running
-            .iter()
-            .any(|lane| lane.lock().queue.is_empty())
-        {
+        while stream.running.iter().any(|lane| lane.queue.is_empty()) {
             std::thread::yield_now();
         }
         std::thread::sleep(std::time::Duration::from_millis(20));

@@ -15,6 +15,7 @@ use bytes::Bytes;
 
 use super::batch::{DvColumns, FileActionProjection, FileBatch, StatsColumn};
 use super::cursor::{JsonCursor, JsonSyntaxError, StringSpan, unescape};
+use super::json_lines;
 use super::views::{JsonStringViewBuilder, StringViewError, Utf8BufferSlice};
 use crate::error::{Error, Result};
 use crate::protocol::action::{self, DomainMetadata, Metadata, Protocol, SetTransaction, Sidecar};
@@ -98,7 +99,7 @@ pub fn parse(
     take: &ActionSelection,
     marks: &[usize],
 ) -> Result<ParsedActions> {
-    check_has_no_zeros(text.get(piece.clone()).unwrap_or_default())?;
+    json_lines::check_is_text(text.get(piece.clone()).unwrap_or_default())?;
     let viewed = Utf8BufferSlice::new(text, piece.clone()).map_err(|error| match error {
         StringViewError::NotUtf8(at) => {
             let line = memchr::memchr_iter(b'\n', text.get(..at).unwrap_or_default()).count();
@@ -649,7 +650,7 @@ impl DvBuilders {
 /// # Errors
 /// [`Error::Corrupt`] with the line.
 pub fn non_file_actions(text: &Bytes, take: &ActionSelection) -> Result<Vec<NonFileAction>> {
-    check_has_no_zeros(text)?;
+    json_lines::check_is_text(text)?;
     let mut out = Vec::new();
     let last = last_line_start(text);
     let mut start = 0;
@@ -708,15 +709,6 @@ pub fn check_all(text: &Bytes) -> Result<()> {
         ..ActionSelection::default()
     };
     parse(text, 0..text.len(), &take, &[]).map(|_| ())
-}
-
-fn check_has_no_zeros(text: &[u8]) -> Result<()> {
-    match memchr::memchr(0, text) {
-        Some(_) => Err(Error::corrupt(
-            "the file holds zero bytes, as a crash of its file system leaves them",
-        )),
-        None => Ok(()),
-    }
 }
 
 /// The start of the last line that is not blank.

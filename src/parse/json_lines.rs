@@ -66,10 +66,12 @@ pub fn read_range(file: &StoreObject, start: u64, end: u64) -> Result<Bytes> {
 /// Refuses bytes that are not allowed in JSON text.
 ///
 /// # Errors
-/// [`Error::Corrupt`] names the file.
-pub fn check_is_text(file: &StoreObject, bytes: &[u8]) -> Result<()> {
+/// [`Error::Corrupt`].
+pub fn check_is_text(bytes: &[u8]) -> Result<()> {
     match memchr::memchr(0, bytes) {
-        Some(_) => Err(Error::corrupt("not a JSON action: the file holds zero bytes, as a crash of its file system leaves them").at_file(&file.path)),
+        Some(_) => Err(Error::corrupt(
+            "not a JSON action: the file holds zero bytes, as a crash of its file system leaves them",
+        )),
         None => Ok(()),
     }
 }
@@ -80,7 +82,7 @@ fn read_in_chunks(file: &StoreObject, size: u64) -> Result<Bytes> {
     while start < size {
         let end = (start + PIECE).min(size);
         let bytes = read_range(file, start, end)?;
-        check_is_text(file, &bytes)?;
+        check_is_text(&bytes).at_file(&file.path)?;
         if out.try_reserve(bytes.len()).is_err() {
             return Err(Error::storage(
                 format!("there is no memory for the {size} bytes of the file"),

@@ -52,4 +52,4 @@ pub use encode::row_group_encoder::{
 pub use encode::writer_properties::{
     BloomFilterProperties, ColumnProperties, ParquetCompression, WriterProperties,
 };
-pub use input::footer::{FooterCache, ParquetFooter};
+pub use input::footer::{FooterCache, ParquetFooter, read_footer};

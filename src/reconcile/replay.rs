@@ -409,7 +409,9 @@ fn read_part(commit: &CommitFile, start: u64, end: u64, size: u64) -> Result<Com
             Some(n) => local(end) + n,
             None if reach == size => bytes.len(),
             None => {
-                json_lines::check_is_text(&commit.file, &bytes).at_version(commit.version)?;
+                json_lines::check_is_text(&bytes)
+                    .at_file(&commit.file.path)
+                    .at_version(commit.version)?;
                 if reach - end >= LONGEST_LINE {
                     let what = format!(
                         "a line is longer than the {LONGEST_LINE} bytes that an action may have"

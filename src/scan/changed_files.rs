@@ -29,7 +29,7 @@ use crate::exec::map_all;
 use crate::log::{CommitFile, LogListing};
 use crate::parse::commit::{self, ActionSelection, NonFileAction};
 use crate::parse::{FileActionProjection, FileBatch};
-use crate::pq::infer_schema;
+use crate::pq::read_footer;
 use crate::protocol::action::Metadata;
 use crate::protocol::data_path::canonical;
 use crate::protocol::schema::{StringLayout, StructField};
@@ -466,7 +466,7 @@ impl ExcludedRows {
                     None => {
                         let size = u64::try_from(size_of(snapshot, log, file.row)?).ok();
                         let object = snapshot.stores().file(&canonical(path)?, size)?;
-                        infer_schema(&object)?.num_rows()
+                        read_footer(&object)?.num_rows()
                     }
                 };
                 push_inverted_bitmap(&mut self.words, changed, records, path)?;

@@ -84,6 +84,8 @@ class Model:
             features.add("variantType")
         if self.partition_by:
             features.add("partitioned")
+        if any(_is_escaped_in_paths(name) for name in self.partition_by):
+            features.add("escapedPartitionNames")
         if not self.columns:
             features.add("noColumns")
         return frozenset(features)
@@ -130,6 +132,11 @@ def draw_value(chance: random.Random, column_type: ColumnType, is_partition: boo
     """Draw a value; a partition value cannot be the text that stands for null in folders."""
     value = column_type.draw_value(chance)
     return "a=b/c" if is_partition and value == "__HIVE_DEFAULT_PARTITION__" else value
+
+
+def _is_escaped_in_paths(name: str) -> bool:
+    """Whether the folders of partition values do not have the name as it is."""
+    return name.endswith((".", " ")) or any(c < " " or c in "\"#%'*/:=?\\{[]^\x7f" for c in name)
 
 
 def _has_variant(delta: Any) -> bool:

@@ -26,6 +26,7 @@ FEATURES = (
     "typeWidening",
     "variantType",
     "partitioned",
+    "escapedPartitionNames",
     "noColumns",
     "schemaChanged",
 )
@@ -93,8 +94,8 @@ def _duckdb_parquet(path: str) -> pa.Table:
     with memory_database() as connection:
         relation = connection.read_parquet(files, hive_partitioning=False, union_by_name=True)
         # Files of tables with row tracking have two more columns, whose names the table's properties hold.
-        columns = [duckdb.ColumnExpression(field.name) for field in table.schema().fields]
-        return pa.table(relation.select(*columns).to_arrow_table())
+        columns = ['"' + field.name.replace('"', '""') + '"' for field in table.schema().fields]
+        return pa.table(relation.project(", ".join(columns)).to_arrow_table())
 
 
 _OF_DELTAFAST = {
@@ -113,7 +114,11 @@ _OF_OTHERS = {
         frozenset({"columnMapping", "deletionVectors", "v2Checkpoint", "typeWidening", "variantType", "noColumns"}),
     ),
     "polars delta": Reader(
-        _polars_delta, frozenset({"columnMapping", "v2Checkpoint", "typeWidening", "variantType", "noColumns"})
+        _polars_delta,
+        # Polars takes the names of partition columns from the folders and does not unescape them.
+        frozenset(
+            {"columnMapping", "v2Checkpoint", "typeWidening", "variantType", "escapedPartitionNames", "noColumns"}
+        ),
     ),
     "duckdb parquet": Reader(
         _duckdb_parquet,

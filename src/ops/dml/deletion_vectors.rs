@@ -14,14 +14,14 @@ use serde_json::value::RawValue;
 
 use crate::dv::{self, DeletionVectorDescriptor, DeletionVectorFileWriter, RoaringBitmapArray};
 use crate::error::{Error, Result, ResultExt};
-use crate::exec::CancellationToken;
-use crate::exec::now_ms;
+use crate::exec::{CancellationToken, map_all, now_ms};
 use crate::ops::orphans::UncommittedFiles;
-use crate::pq::infer_schema;
+use crate::pq::read_footer;
 use crate::protocol::commit_line::{Action, Add};
+use crate::protocol::data_path;
 use crate::scan::vector_file;
 use crate::snapshot::Snapshot;
-use crate::store::make_unique;
+use crate::store::{StoreObject, make_unique};
 
 /// The size in bytes at which the next file of vectors is begun, as in delta-spark.
 const PACKED: usize = 2 << 20;
@@ -76,9 +76,14 @@ pub(in crate::ops) fn write_deletion_vectors(
         .filter_map(|add| add.deletion_vector.clone())
         .collect();
     let mut known = dv::load_all(&known, |path| vector_file(snapshot.stores(), path))?.into_iter();
+    let deleted_rows = files.iter().map(|add| {
+        let new = rows.get(&add.path).map_or(0, RoaringBitmapArray::len);
+        (add, deleted_row_count(add).saturating_add(new))
+    });
+    let row_counts = row_counts_beyond(snapshot, deleted_rows)?;
     let (mut out, now) = (DeletionVectorUpdate::default(), now_ms());
     let mut packer = DeletionVectorPacker::default();
-    for add in files {
+    for (add, row_count) in files.into_iter().zip(row_counts) {
         cancel.check()?;
         let new = rows
             .get(&add.path)
@@ -91,9 +96,8 @@ pub(in crate::ops) fn write_deletion_vectors(
         let positions = before
             .as_ref()
             .map_or_else(|| new.clone(), |before| before.positions().union(new));
-        let records = physical_row_count(snapshot, &add)?;
         out.actions.push(Action::Remove(add.to_remove(now, true)));
-        if positions.len() >= records {
+        if positions.len() >= row_count {
             out.removed_files += 1;
             out.removed_bytes += add.size;
             out.removed += u64::from(before.is_some());
@@ -102,7 +106,7 @@ pub(in crate::ops) fn write_deletion_vectors(
         out.added += 1;
         out.removed += u64::from(before.is_some());
         out.updated += u64::from(before.is_some());
-        let stats = Some(with_wide_bounds(add.stats.as_deref(), records).at_file(&add.path)?);
+        let stats = Some(with_wide_bounds(add.stats.as_deref(), row_count).at_file(&add.path)?);
         let vector = packer.push(snapshot, &positions, orphans)?;
         out.actions.push(Action::Add(Add {
             stats,
@@ -117,14 +121,51 @@ pub(in crate::ops) fn write_deletion_vectors(
 
 /// Rows of a file, including deleted ones; read from its footer if its statistics lack the number.
 pub(in crate::ops) fn physical_row_count(snapshot: &Snapshot, add: &Add) -> Result<u64> {
-    if let Some(rows) = add.num_records().and_then(|rows| u64::try_from(rows).ok()) {
-        return Ok(rows);
+    match recorded_row_count(add) {
+        Some(rows) => Ok(rows),
+        None => Ok(read_footer(&data_file(snapshot, add)?)?.num_rows()),
     }
-    let path = crate::protocol::data_path::canonical(&add.path)?;
-    let file = snapshot
-        .stores()
-        .file(&path, u64::try_from(add.size).ok())?;
-    Ok(infer_schema(&file)?.num_rows())
+}
+
+/// Rows of files, including deleted ones, given with the number of rows that are to be deleted.
+/// Where the statistics say that none remain, the footer decides: another writer's `numRecords` may
+/// be too low, and the remaining rows would be lost.
+pub(in crate::ops) fn row_counts_beyond<'a>(
+    snapshot: &Snapshot,
+    files: impl Iterator<Item = (&'a Add, u64)>,
+) -> Result<Vec<u64>> {
+    let (mut row_counts, mut unsure, mut footers) = (Vec::new(), Vec::new(), Vec::new());
+    for (place, (add, deleted)) in files.enumerate() {
+        let recorded = recorded_row_count(add).filter(|rows| *rows > deleted);
+        if recorded.is_none() {
+            unsure.push(place);
+            footers.push(data_file(snapshot, add)?);
+        }
+        row_counts.push(recorded.unwrap_or_default());
+    }
+    let read = map_all(footers, |file| Ok(read_footer(&file)?.num_rows()))?;
+    for (place, rows) in unsure.into_iter().zip(read) {
+        if let Some(row_count) = row_counts.get_mut(place) {
+            *row_count = rows;
+        }
+    }
+    Ok(row_counts)
+}
+
+/// The number of rows that a file's deletion vector deletes.
+pub(in crate::ops) fn deleted_row_count(add: &Add) -> u64 {
+    add.deletion_vector
+        .as_ref()
+        .map_or(0, |vector| u64::try_from(vector.cardinality).unwrap_or(0))
+}
+
+fn recorded_row_count(add: &Add) -> Option<u64> {
+    add.num_records().and_then(|rows| u64::try_from(rows).ok())
+}
+
+fn data_file(snapshot: &Snapshot, add: &Add) -> Result<StoreObject> {
+    let path = data_path::canonical(&add.path)?;
+    snapshot.stores().file(&path, u64::try_from(add.size).ok())
 }
 
 /// The statistics of a file from which rows are deleted. Values are kept exactly as written.

@@ -4,7 +4,7 @@
 //! Statistics and partition values are evaluated first; the remaining files are decided by reading
 //! the columns of the predicate.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use crate::commit::adds::{all_live_adds, matching_live_adds};
@@ -12,6 +12,7 @@ use crate::dv::RoaringBitmapArray;
 use crate::error::{Result, invariant};
 use crate::exec::CancellationToken;
 use crate::expr::BoundExpr;
+use crate::ops::dml::deletion_vectors::{deleted_row_count, row_counts_beyond};
 use crate::ops::target::FileRowSelection;
 use crate::ops::write::replace_keys::ReplaceKeySet;
 use crate::parse::mask;
@@ -62,7 +63,7 @@ impl MatchedRows {
         files.retain(|add| partial.contains_key(&add.path));
         Ok(Self {
             predicate: Some(predicate.clone()),
-            ..Self::from_positions(files, partial)
+            ..Self::from_positions(snapshot, files, partial)?
         })
     }
 
@@ -87,24 +88,26 @@ impl MatchedRows {
             files.len() == rows.len(),
             "rows were found in files that the version does not have"
         );
-        Ok(Self::from_positions(files, rows))
+        Self::from_positions(snapshot, files, rows)
     }
 
     /// The rows at these positions; each file has at least one.
-    fn from_positions(files: Vec<Add>, mut partial: HashMap<String, RoaringBitmapArray>) -> Self {
+    fn from_positions(
+        snapshot: &Snapshot,
+        files: Vec<Add>,
+        mut partial: HashMap<String, RoaringBitmapArray>,
+    ) -> Result<Self> {
         let rows = partial.values().map(RoaringBitmapArray::len).sum();
-        for add in &files {
-            if partial.get(&add.path).map(RoaringBitmapArray::len) == live_rows_from_stats(add) {
-                partial.remove(&add.path);
-            }
+        for path in fully_matched_files(snapshot, &files, &partial)? {
+            partial.remove(&path);
         }
-        Self {
+        Ok(Self {
             files,
             partial: Arc::new(partial),
             rows: Some(rows),
             rows_scanned: true,
             predicate: None,
-        }
+        })
     }
 
     /// Whether a predicate depends on partition values only; true without a predicate.
@@ -167,8 +170,32 @@ impl MatchedRows {
     }
 }
 
+/// The files that have no live rows other than these. Statistics name the candidates, the files'
+/// footers decide.
+pub(in crate::ops) fn fully_matched_files(
+    snapshot: &Snapshot,
+    files: &[Add],
+    rows: &HashMap<String, RoaringBitmapArray>,
+) -> Result<HashSet<String>> {
+    let candidates: Vec<(&Add, u64)> = files
+        .iter()
+        .filter_map(|add| {
+            let matched = rows.get(&add.path)?.len();
+            (matched >= live_rows_from_stats(add)?)
+                .then(|| (add, deleted_row_count(add).saturating_add(matched)))
+        })
+        .collect();
+    let row_counts = row_counts_beyond(snapshot, candidates.iter().copied())?;
+    Ok(candidates
+        .into_iter()
+        .zip(row_counts)
+        .filter(|((_, gone), rows)| gone >= rows)
+        .map(|((add, _), _)| add.path.clone())
+        .collect())
+}
+
 /// The number of rows of a file that are not deleted, if its statistics have it.
-pub(in crate::ops) fn live_rows_from_stats(add: &Add) -> Option<u64> {
+fn live_rows_from_stats(add: &Add) -> Option<u64> {
     let rows = add.num_records()?
         - add
             .deletion_vector

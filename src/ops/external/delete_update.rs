@@ -424,11 +424,8 @@ impl RowBitmaps {
 
 /// The number of rows of a file that are not deleted by its deletion vector.
 pub(in crate::ops) fn live_row_count(snapshot: &Snapshot, add: &Add) -> Result<u64> {
-    let deleted = add
-        .deletion_vector
-        .as_ref()
-        .map_or(0, |vector| u64::try_from(vector.cardinality).unwrap_or(0));
-    Ok(deletion_vectors::physical_row_count(snapshot, add)?.saturating_sub(deleted))
+    let rows = deletion_vectors::physical_row_count(snapshot, add)?;
+    Ok(rows.saturating_sub(deletion_vectors::deleted_row_count(add)))
 }
 
 #[cfg(test)]

@@ -19,7 +19,7 @@ use crate::exec::{CancellationToken, ItemSource, ordered_prefetch, parallelism};
 use crate::expr::BoundExpr;
 use crate::ops::dml::delete_update::millis;
 use crate::ops::dml::deletion_vectors::{self, DeletionVectorUpdate};
-use crate::ops::dml::matched_rows::live_rows_from_stats;
+use crate::ops::dml::matched_rows::fully_matched_files;
 use crate::ops::merge::clauses::{
     BY_SOURCE, ClauseAction, MergeInserter, MergeRowAction, MergeUpdater, SOURCE,
     always_assigned_columns, exprs, required_columns,
@@ -314,16 +314,12 @@ impl MergeJoin {
             )?;
             return Ok((marked, updates));
         }
-        let has_remaining_rows = |add: &Add| {
-            rows.deleted
-                .get(&add.path)
-                .is_none_or(|deleted| Some(deleted.len()) != live_rows_from_stats(add))
-        };
+        let ended = fully_matched_files(&self.merge.snapshot, &rows.files, &rows.deleted)?;
         let copied = self
             .files
             .iter()
             .zip(updates)
-            .filter(|(add, _)| rows.all.contains_key(&add.path) && has_remaining_rows(add));
+            .filter(|(add, _)| rows.all.contains_key(&add.path) && !ended.contains(&add.path));
         let (files, updates): (Vec<String>, Vec<Vec<MergeRowAction>>) = copied
             .map(|(add, updates)| (add.path.clone(), updates))
             .unzip();
