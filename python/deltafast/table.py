@@ -35,6 +35,7 @@ from deltafast._handle import (
 from deltafast._interop.record_batch_reader import RecordBatchReader
 from deltafast._libraries import names_missing
 from deltafast._util.arguments import COMMIT_ARGUMENTS, HOOKS_FIRST, also_by_position
+from deltafast._util.column_path import column_text
 from deltafast._util.dialect import Dialect
 from deltafast._util.filters import either
 from deltafast._util.locations import address, local_path
@@ -1892,7 +1893,7 @@ def _clustering_columns(configuration: str | None, schema: Schema) -> list[str]:
     if configuration is None:
         return []
     paths = cast("list[list[str]]", json.loads(configuration).get("clusteringColumns") or [])
-    return [".".join(_logical_path(path, schema)) for path in paths]
+    return [column_text(_logical_path(path, schema)) for path in paths]
 
 
 def _logical_path(path: list[str], schema: Schema) -> list[str]:

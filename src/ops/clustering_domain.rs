@@ -4,38 +4,38 @@ use serde_json::Value;
 
 use crate::error::{Error, Result};
 use crate::protocol::action::DomainMetadata;
-use crate::protocol::schema::{DataType, FieldList, StructType};
+use crate::protocol::schema::{DataType, StructType};
 use crate::snapshot::Snapshot;
 
 /// The domain of the clustering columns.
 pub(super) const CLUSTERING: &str = "delta.clustering";
 
-/// The domain that stores the clustering columns of a table.
-pub(super) fn clustering_domain(schema: &StructType, columns: &[String]) -> Result<DomainMetadata> {
-    let path = |name: &String| {
-        let mut fields = schema;
-        let mut out = Vec::new();
-        for part in name.split('.') {
-            let field = fields.field(part).filter(|field| field.name == part);
-            let field = field.ok_or_else(|| {
-                Error::invalid(format!(
-                    "the clustering column `{name}` is not in the schema"
-                ))
-                .at_column(name)
-            })?;
-            out.push(field.physical_name().to_owned());
-            static EMPTY: StructType = StructType {
-                fields: FieldList::new(),
-            };
-            fields = if let DataType::Struct(inner) = &field.data_type {
-                inner
-            } else {
-                &EMPTY
-            };
-        }
-        Ok(out)
+/// The domain that stores the clustering columns of a table, given by their paths.
+pub(super) fn clustering_domain(
+    schema: &StructType,
+    columns: &[Vec<String>],
+) -> Result<DomainMetadata> {
+    let physical_path = |path: &Vec<String>| {
+        let mut fields = Some(schema);
+        path.iter()
+            .map(|name| {
+                let field = fields
+                    .and_then(|fields| fields.field(name))
+                    .ok_or_else(|| {
+                        Error::internal("a clustering column is not in the schema").at_column(name)
+                    })?;
+                fields = match &field.data_type {
+                    DataType::Struct(inner) => Some(inner),
+                    _ => None,
+                };
+                Ok(field.physical_name())
+            })
+            .collect::<Result<Vec<_>>>()
     };
-    let paths = columns.iter().map(path).collect::<Result<Vec<_>>>()?;
+    let paths = columns
+        .iter()
+        .map(physical_path)
+        .collect::<Result<Vec<_>>>()?;
     let configuration =
         serde_json::json!({"clusteringColumns": paths, "domainName": CLUSTERING}).to_string();
     Ok(DomainMetadata {

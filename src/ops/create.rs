@@ -17,6 +17,7 @@ use crate::exec::uuid;
 use crate::ops::access::SaveMode;
 use crate::ops::access::{TableOrPath, check_writable};
 use crate::ops::clustering_domain::{CLUSTERING, clustering_domain};
+use crate::ops::column_path::resolve_column_path;
 use crate::ops::optimize::clustering::clustering_columns_json;
 use crate::parse::stats::has_bounds;
 use crate::protocol::action::{DomainMetadata, Metadata, Protocol};
@@ -96,8 +97,8 @@ pub(super) fn table_definition(
     let mut domains = Vec::new();
     if !options.cluster_by.is_empty() {
         let schema = StructType::parse(&metadata.schema_string)?;
-        check_clustering(&schema, &options.cluster_by, &metadata)?;
-        domains.push(clustering_domain(&schema, &options.cluster_by)?);
+        let paths = checked_clustering(&schema, &options.cluster_by, &metadata)?;
+        domains.push(clustering_domain(&schema, &paths)?);
     } else if let Some(old) = old
         && let Some(last) = old.non_file_actions()?.domains.get(CLUSTERING)
     {
@@ -138,86 +139,109 @@ pub(super) fn generated_value_key(field: &StructField) -> Option<&'static str> {
 /// The maximum number of clustering columns, as in delta-spark.
 const MOST_CLUSTERING: usize = 4;
 
-/// Checks that clustering columns have statistics in every file.
-pub(super) fn check_clustering(
+/// The paths of clustering columns, after a check that they can be ordered and have statistics in
+/// every file.
+pub(super) fn checked_clustering(
     schema: &StructType,
     columns: &[String],
     metadata: &Metadata,
-) -> Result<()> {
-    fn leaves(schema: &StructType, prefix: &str, out: &mut Vec<(String, DataType)>) {
-        for field in &schema.fields {
-            let name = format!("{prefix}{}", field.name);
-            match &field.data_type {
-                DataType::Struct(inner) => leaves(inner, &format!("{name}."), out),
-                other => out.push((name, other.clone())),
-            }
-        }
-    }
+) -> Result<Vec<Vec<String>>> {
     if columns.len() > MOST_CLUSTERING {
         return Err(Error::invalid(format!(
             "a table can be clustered by at most {MOST_CLUSTERING} columns, not {}",
             columns.len()
         )));
     }
-    let mut all = Vec::new();
-    leaves(schema, "", &mut all);
-    let named = metadata
-        .configuration
-        .get("delta.dataSkippingStatsColumns")
-        .and_then(|text| properties::columns(text));
-    let indexed = properties::value(&metadata.configuration, "delta.dataSkippingNumIndexedCols")
-        .and_then(|n| n.parse::<i64>().ok())
-        .unwrap_or(32);
-    for (n, column) in columns.iter().enumerate() {
-        if columns
-            .iter()
-            .take(n)
-            .any(|other| other.eq_ignore_ascii_case(column))
-        {
-            return Err(
-                Error::invalid(format!("the clustering column `{column}` is named twice"))
-                    .at_column(column),
-            );
+    let indexed = IndexedColumns::new(schema, metadata);
+    let mut paths: Vec<Vec<String>> = Vec::new();
+    for column in columns {
+        let refused = |what: String| Err(Error::invalid(what).at_column(column));
+        let path = resolve_column_path(schema, column)?;
+        if paths.contains(&path) {
+            return refused(format!("the clustering column `{column}` is named twice"));
         }
-        let Some((place, (_, data_type))) =
-            all.iter().enumerate().find(|(_, (name, _))| name == column)
-        else {
-            return Err(Error::invalid(format!(
-                "the clustering column `{column}` is not in the schema"
-            ))
-            .at_column(column));
-        };
+        let data_type = check_ordered(schema, &path)?;
         if !has_bounds(data_type) || *data_type == DataType::Boolean {
-            return Err(Error::invalid(format!(
+            return refused(format!(
                 "a table cannot be clustered by `{column}` of type {data_type}"
-            ))
-            .at_column(column));
+            ));
         }
-        let mut fields = schema;
-        for part in column.split('.') {
-            let Some(field) = fields.field(part) else {
-                break;
-            };
-            field.check_byte_order("clustering by the column")?;
-            let DataType::Struct(inner) = &field.data_type else {
-                break;
-            };
-            fields = inner;
+        if !indexed.contains(&path) {
+            return refused(format!(
+                "the clustering column `{column}` has no statistics; move it among the first {} columns or name it in `delta.dataSkippingStatsColumns`",
+                indexed.first
+            ));
         }
-        let has_statistics = match &named {
-            Some(named) => named.iter().any(|path| {
-                column == &path.join(".") || column.starts_with(&format!("{}.", path.join(".")))
-            }),
-            None => indexed < 0 || i64::try_from(place).is_ok_and(|place| place < indexed),
+        paths.push(path);
+    }
+    Ok(paths)
+}
+
+/// The type of a column, after a check that each field on the path is ordered by its bytes. For
+/// parts of lists and maps it is that of the list or map, by which no table is clustered.
+fn check_ordered<'a>(schema: &'a StructType, path: &[String]) -> Result<&'a DataType> {
+    let (mut fields, mut data_type) = (Some(schema), &DataType::Void);
+    for name in path {
+        let Some(field) = fields.and_then(|fields| fields.field(name)) else {
+            break;
         };
-        if !has_statistics {
-            return Err(Error::invalid(format!(
-                "the clustering column `{column}` has no statistics; move it among the first {indexed} columns or name it in `delta.dataSkippingStatsColumns`"
-            ))
-            .at_column(column));
+        field.check_byte_order("clustering by the column")?;
+        data_type = &field.data_type;
+        fields = match data_type {
+            DataType::Struct(inner) => Some(inner),
+            _ => None,
+        };
+    }
+    Ok(data_type)
+}
+
+/// The columns of which files have statistics.
+struct IndexedColumns {
+    /// Those that the table's properties name.
+    named: Option<Vec<Vec<String>>>,
+    /// The number of leaf columns that have statistics otherwise; all if negative.
+    first: i64,
+    leaves: Vec<Vec<String>>,
+}
+
+impl IndexedColumns {
+    fn new(schema: &StructType, metadata: &Metadata) -> Self {
+        fn add_leaves(schema: &StructType, parent: &mut Vec<String>, out: &mut Vec<Vec<String>>) {
+            for field in &schema.fields {
+                parent.push(field.name.clone());
+                match &field.data_type {
+                    DataType::Struct(inner) => add_leaves(inner, parent, out),
+                    _ => out.push(parent.clone()),
+                }
+                parent.pop();
+            }
+        }
+        let mut leaves = Vec::new();
+        add_leaves(schema, &mut Vec::new(), &mut leaves);
+        Self {
+            named: metadata
+                .configuration
+                .get("delta.dataSkippingStatsColumns")
+                .and_then(|text| properties::columns(text)),
+            first: properties::value(&metadata.configuration, "delta.dataSkippingNumIndexedCols")
+                .and_then(|n| n.parse::<i64>().ok())
+                .unwrap_or(32),
+            leaves,
         }
     }
-    Ok(())
+
+    fn contains(&self, path: &[String]) -> bool {
+        match &self.named {
+            Some(named) => named.iter().any(|named| path.starts_with(named)),
+            None => {
+                let place = self.leaves.iter().position(|leaf| leaf == path);
+                self.first < 0
+                    || place
+                        .and_then(|place| i64::try_from(place).ok())
+                        .is_some_and(|place| place < self.first)
+            }
+        }
+    }
 }
 
 /// Creates a table without rows. `bound` are its constraints, bound to its schema.
@@ -271,7 +295,7 @@ pub fn create(
     } else {
         "CREATE TABLE"
     });
-    operation.parameters = operation_parameters(&metadata, &options.cluster_by);
+    operation.parameters = operation_parameters(&metadata, &options.cluster_by)?;
     transaction.push(Action::Protocol(protocol));
     transaction.push(Action::MetaData(Box::new(metadata)));
     transaction.extend(domains.into_iter().map(Action::DomainMetadata));
@@ -283,7 +307,7 @@ pub fn create(
 pub(super) fn operation_parameters(
     metadata: &Metadata,
     cluster_by: &[String],
-) -> serde_json::Map<String, Value> {
+) -> Result<serde_json::Map<String, Value>> {
     let mut out = serde_json::Map::new();
     let mut set = |key: &str, value: Value| out.insert(key.to_owned(), value);
     set("isManaged", Value::from("false"));
@@ -291,10 +315,10 @@ pub(super) fn operation_parameters(
         set("description", Value::from(description.as_str()));
     }
     set("partitionBy", json_string_list(&metadata.partition_columns));
-    set("clusterBy", clustering_columns_json(cluster_by));
+    set("clusterBy", clustering_columns_json(metadata, cluster_by)?);
     set(
         "properties",
         Value::String(serde_json::json!(metadata.configuration).to_string()),
     );
-    out
+    Ok(out)
 }

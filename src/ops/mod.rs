@@ -9,6 +9,7 @@
 mod access;
 mod alter;
 mod clustering_domain;
+mod column_path;
 mod create;
 mod dml;
 mod external;

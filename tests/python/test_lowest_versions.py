@@ -32,11 +32,18 @@ TOOLS = (
 )
 FILES = (
     "test_append_upsert.py",
+    "test_handle.py",
+    "test_libraries.py",
     "test_polars.py",
+    "test_schema.py",
     "test_table.py",
+    "test_writer.py",
+    "expr",
     "interop/test_consumers.py",
+    "interop/test_duckdb_query.py",
     "interop/test_pyarrow_dataset.py",
     "interop/test_views.py",
+    "sql/test_statements.py",
 )
 
 

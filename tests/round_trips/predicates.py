@@ -8,6 +8,7 @@ import math
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import polars as pl
+import polars.selectors as cs
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -148,7 +149,7 @@ class Comparison(NamedTuple):
         return f"{duckdb_name(self.column)} {self.operator} {duckdb_literal(self.value, self.column_type)}"
 
     def polars(self) -> pl.Expr:
-        column, literal = pl.col([self.column]), _polars_literal(self.value, self.column_type)
+        column, literal = cs.by_name(self.column), _polars_literal(self.value, self.column_type)
         return _compare(self.operator, column, literal)
 
     def pyarrow(self) -> pc.Expression:
@@ -194,7 +195,7 @@ class NullCheck(NamedTuple):
         return f"{duckdb_name(self.column)} is {'not ' if self.negated else ''}null"
 
     def polars(self) -> pl.Expr:
-        column = pl.col([self.column])
+        column = cs.by_name(self.column)
         return column.is_not_null() if self.negated else column.is_null()
 
     def pyarrow(self) -> pc.Expression:
@@ -233,7 +234,9 @@ class Membership(NamedTuple):
         return pc.field((self.column,)).isin(pa.array(self.values, self.column_type.arrow))
 
     def filters(self) -> list[Any] | None:
-        return None if any(map(_is_nan, self.values)) else [[(self.column, "in", list(self.values))]]
+        # pyarrow's `isin` tells the two floating zeros from each other, a list of filters does not.
+        is_unlike = any(_is_nan(value) or (isinstance(value, float) and value == 0) for value in self.values)
+        return None if is_unlike else [[(self.column, "in", list(self.values))]]
 
 
 class Connective(NamedTuple):

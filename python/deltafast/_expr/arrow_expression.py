@@ -21,7 +21,20 @@ from deltafast._expr import types
 from deltafast._expr.dnf import nan_with_value, null_or, without_nan
 from deltafast._expr.errors import UnsupportedExpressionError
 from deltafast._expr.python_values import constant
-from deltafast._expr.syntax import Binary, Constant, Func, InList, InValues, Like, Logical, Name, Syntax, Test, Unary
+from deltafast._expr.syntax import (
+    Binary,
+    CastTo,
+    Constant,
+    Func,
+    InList,
+    InValues,
+    Like,
+    Logical,
+    Name,
+    Syntax,
+    Test,
+    Unary,
+)
 from deltafast._expr.tree import Lit
 from deltafast._expr.value_lists import arrow_values
 
@@ -182,14 +195,39 @@ class _Translator:
         array: Any = options.get("value_set")
         missing = 0 if array is None else int(array.null_count)
         present: Any = [] if array is None else array.drop_null()
-        found: Syntax = Constant(Lit(value=False, type=types.BOOLEAN))
+        tests: list[Syntax] = []
+        if len(present) and self.floating(value):
+            present, zero = _without_zero(value, present)
+            tests += zero
         if len(present):
             listed = arrow_values(present)
-            test = InList(value, tuple(map(_literal, present))) if listed is None else InValues(value, listed)
+            tests.append(InList(value, tuple(map(_literal, present))) if listed is None else InValues(value, listed))
+        found: Syntax = Constant(Lit(value=False, type=types.BOOLEAN))
+        if tests:
+            test = tests[0] if len(tests) == 1 else Logical("or", tuple(tests))
             found = Logical("and", (Unary("not", Test("null", value)), test))
         if missing:
             found = Logical("or", (Test("null", value), found))
         return found
+
+
+def _without_zero(value: Syntax, listed: Any) -> tuple[Any, list[Syntax]]:
+    """Return a list for a floating column without its zeros, and the test for them: `is_in` distinguishes 0.0 and -0.0."""
+    import pyarrow as pa
+    import pyarrow.compute as arrow_compute
+
+    pc: Any = arrow_compute
+    if not (pa.types.is_floating(listed.type) or pa.types.is_integer(listed.type)):
+        return listed, []
+    numbers = listed.cast(pa.float64(), safe=False)
+    is_zero = pc.equal(numbers, 0.0)
+    signs = {math.copysign(1, zero) for zero in numbers.filter(is_zero).to_pylist()}
+    if len(signs) != 1:
+        return listed, []
+    negative: Syntax = Func("startswith", (CastTo(value, types.STRING, safe=False), Constant(Lit("-", types.STRING))))
+    sign = negative if signs == {-1.0} else Unary("not", negative)
+    zero = Logical("and", (Binary("=", value, Constant(Lit(0.0, types.DOUBLE))), sign))
+    return listed.filter(pc.invert(is_zero)), [zero]
 
 
 def _literal(scalar: Any) -> Constant:

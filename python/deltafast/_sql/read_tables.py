@@ -28,6 +28,7 @@ from deltafast._sql.tree import (
     SetProperties,
     UnsetProperties,
 )
+from deltafast._util.column_path import column_text
 from deltafast.schema import Field
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ def _clauses(reader: Reader, parts: dict[str, Any]) -> None:  # noqa: C901 - one
             key, value = "partition_by", _partition_names(reader, parts)
         elif reader.accept("CLUSTER", "BY"):
             paths: tuple[Path, ...] = () if reader.accept("NONE") else reader.paths()
-            key, value = "cluster_by", tuple(".".join(path) for path in paths)
+            key, value = "cluster_by", tuple(column_text(path) for path in paths)
         elif reader.accept("TBLPROPERTIES") or reader.accept("OPTIONS"):
             key, value = "properties", reader.properties()
         elif reader.accept("COMMENT"):

@@ -29,6 +29,7 @@ from deltafast._sql.tree import (
     SetProperties,
     UnsetProperties,
 )
+from deltafast._util.column_path import column_text
 from deltafast._util.write_modes import CREATE_MODES, as_select
 from deltafast.exceptions import InvalidArgumentError, TableNotFoundError
 from deltafast.schema import ArrayType, Field, MapType, Schema, StructType
@@ -162,11 +163,11 @@ def _alter(  # noqa: C901, PLR0912 - one line a change
         case ReplaceColumns(columns):
             do.replace_columns(_in_single_quotes(columns, dialect), **commit)
         case DropColumns(columns, if_exists):
-            names = [_dotted(path) for path in columns if not if_exists or _has(table.schema(), path)]
+            names = [column_text(path) for path in columns if not if_exists or _has(table.schema(), path)]
             if names:
                 do.drop_columns(names, **commit)
         case RenameColumn(column, name):
-            do.rename_column(_dotted(column), name, **commit)
+            do.rename_column(column_text(column), name, **commit)
         case AlterColumns((column,)):
             _alter_column(do, column, commit)
         case AlterColumns(columns):
@@ -189,11 +190,11 @@ def _alter(  # noqa: C901, PLR0912 - one line a change
         case DropFeature(feature, truncate):
             do.drop_feature(feature, truncate, **commit)
         case ClusterBy(columns):
-            do.cluster_by([_dotted(path) for path in columns] or None, **commit)
+            do.cluster_by([column_text(path) for path in columns] or None, **commit)
 
 
 def _alter_column(do: TableAlterer, change: AlterColumn, commit: dict[str, Any]) -> None:
-    name, value = _dotted(change.column), change.value
+    name, value = column_text(change.column), change.value
     if isinstance(value, ColumnPlace):
         do.move_column(name, value.after, **commit)
     elif change.what == "identity":

@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from deltafast._expr.types import sql_name, type_from_json
+from deltafast._util.column_path import parts_of_text
 from deltafast.exceptions import printable
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ def create_statement(table: DeltaTable, address: str | None = None) -> str:
     if metadata.partition_columns:
         lines.append(f"PARTITIONED BY ({', '.join(map(quoted, metadata.partition_columns))})")
     if detail["clusteringColumns"]:
-        paths = (".".join(map(quoted, name.split("."))) for name in detail["clusteringColumns"])
+        paths = (".".join(map(quoted, parts_of_text(name))) for name in detail["clusteringColumns"])
         lines.append(f"CLUSTER BY ({', '.join(paths)})")
     if metadata.description:
         lines.append(f"COMMENT {string(metadata.description)}")

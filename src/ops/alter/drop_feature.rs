@@ -412,10 +412,7 @@ fn remove_mapping(steps: &mut MultiCommitCommand<'_>) -> Result<()> {
         .configuration
         .retain(|key, _| !key.starts_with("delta.columnMapping."));
     let mut actions = Vec::new();
-    let clustered: Vec<String> = clustering_columns(snapshot)?
-        .iter()
-        .map(|path| path.join("."))
-        .collect();
+    let clustered = clustering_columns(snapshot)?;
     if !clustered.is_empty() {
         // Clustering columns are named as in files.
         actions.push(Action::DomainMetadata(clustering_domain(

@@ -23,7 +23,8 @@ use arrow_array::types::Int64Type;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::create::{GENERATED, check_clustering, generated_value_key};
+use super::column_path::{quoted_column_path, resolve_column_path};
+use super::create::{GENERATED, checked_clustering, generated_value_key};
 use crate::commit::finish::{CommitOptions, CommitResult, commit, json_string_list};
 use crate::commit::{CommitOperation, OptimisticTransaction};
 use crate::error::{Error, Result, invariant, shown};
@@ -1248,25 +1249,26 @@ impl<'a> AlterCommand<'a> {
         if !metadata.partition_columns.is_empty() {
             return Err(Error::invalid("a partitioned table cannot be clustered"));
         }
-        let old: Vec<String> = clustering_columns(self.snapshot)?
-            .iter()
-            .map(|path| path.join("."))
-            .collect();
+        let old = clustering_columns(self.snapshot)?;
+        let new = checked_clustering(snapshot.schema(), columns, metadata)?;
         let protocol = if columns.is_empty() {
             snapshot.protocol().clone()
         } else {
-            check_clustering(snapshot.schema(), columns, metadata)?;
             features::with_features(snapshot.protocol(), &["clustering".to_owned()].into())
         };
-        let domains = if old == *columns {
-            Vec::new()
-        } else {
-            vec![clustering_domain(snapshot.schema(), columns)?]
+        let listed = |paths: &[Vec<String>]| {
+            let names: Vec<String> = paths.iter().map(|path| quoted_column_path(path)).collect();
+            Value::from(names.join(","))
         };
         let parameters = [
-            ("oldClusteringColumns", Value::from(old.join(","))),
-            ("newClusteringColumns", Value::from(columns.join(","))),
+            ("oldClusteringColumns", listed(&old)),
+            ("newClusteringColumns", listed(&new)),
         ];
+        let domains = if old == new {
+            Vec::new()
+        } else {
+            vec![clustering_domain(snapshot.schema(), &new)?]
+        };
         Ok(AlteredTable {
             protocol,
             domains,
@@ -1276,43 +1278,6 @@ impl<'a> AlterCommand<'a> {
             )
         })
     }
-}
-
-/// The parts of a column's path, spelled as in a schema.
-fn resolve_column_path(schema: &StructType, column: &str) -> Result<Vec<String>> {
-    fn within(data_type: &DataType, rest: &str) -> Option<Vec<String>> {
-        match data_type {
-            DataType::Struct(inner) => find(inner, rest),
-            DataType::Array(array) => part(rest, &[("element", &array.element)]),
-            DataType::Map(map) => part(rest, &[("key", &map.key), ("value", &map.value)]),
-            _ => None,
-        }
-    }
-    fn part(path: &str, parts: &[(&str, &DataType)]) -> Option<Vec<String>> {
-        let (head, rest) = path
-            .split_once('.')
-            .map_or((path, None), |(head, rest)| (head, Some(rest)));
-        let (name, data_type) = parts
-            .iter()
-            .find(|(name, _)| name.eq_ignore_ascii_case(head))?;
-        let mut out = rest.map_or(Some(Vec::new()), |rest| within(data_type, rest))?;
-        out.insert(0, (*name).to_owned());
-        Some(out)
-    }
-    fn find(schema: &StructType, path: &str) -> Option<Vec<String>> {
-        if let Some(field) = schema.field(path) {
-            return Some(vec![field.name.clone()]);
-        }
-        path.match_indices('.').find_map(|(dot, _)| {
-            let field = schema.field(path.get(..dot)?)?;
-            let mut out = within(&field.data_type, path.get(dot + 1..)?)?;
-            out.insert(0, field.name.clone());
-            Some(out)
-        })
-    }
-    find(schema, column).ok_or_else(|| {
-        Error::invalid(format!("the table has no column `{}`", shown(column))).at_column(column)
-    })
 }
 
 fn not_identity(column: &str) -> Error {

@@ -18,10 +18,12 @@ use super::rewrite::split_by_size;
 use crate::commit::finish::json_string_list;
 use crate::error::Result;
 use crate::exec::uuid;
-use crate::expr::identifier;
 use crate::ops::clustering_domain::clustering_columns;
+use crate::ops::column_path::{quoted_column_path, resolve_column_path};
+use crate::protocol::action::Metadata;
 use crate::protocol::commit_line::Add;
 use crate::protocol::features;
+use crate::protocol::schema::StructType;
 use crate::snapshot::Snapshot;
 
 /// The clustering provider.
@@ -93,10 +95,7 @@ impl LiquidClustering {
             return Ok(None);
         }
         let paths = clustering_columns(snapshot)?;
-        let names = paths
-            .iter()
-            .map(|path| quoted_column_path(path.iter().map(String::as_str)))
-            .collect();
+        let names = paths.iter().map(|path| quoted_column_path(path)).collect();
         Ok(Some(Self { paths, names }))
     }
 
@@ -191,19 +190,20 @@ impl LiquidClustering {
     }
 }
 
-/// Clustering columns as in the history, by name, with dots between the names of fields.
-pub(in crate::ops) fn clustering_columns_json(columns: &[String]) -> Value {
-    json_string_list(
-        &columns
-            .iter()
-            .map(|column| quoted_column_path(column.split('.')))
-            .collect::<Vec<_>>(),
-    )
-}
-
-/// The path of a column, quoted for SQL.
-fn quoted_column_path<'a>(path: impl Iterator<Item = &'a str>) -> String {
-    path.map(identifier).collect::<Vec<_>>().join(".")
+/// Clustering columns of a table with this metadata as in the history, quoted for SQL.
+pub(in crate::ops) fn clustering_columns_json(
+    metadata: &Metadata,
+    columns: &[String],
+) -> Result<Value> {
+    if columns.is_empty() {
+        return Ok(json_string_list(columns));
+    }
+    let schema = StructType::parse(&metadata.schema_string)?;
+    let quoted = columns
+        .iter()
+        .map(|column| Ok(quoted_column_path(&resolve_column_path(&schema, column)?)))
+        .collect::<Result<Vec<_>>>()?;
+    Ok(json_string_list(&quoted))
 }
 
 /// The cube of a file, and its clustering columns.

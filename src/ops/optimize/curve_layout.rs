@@ -14,6 +14,7 @@ use arrow_select::take::take;
 
 use crate::error::{Error, Result};
 use crate::exec::{CancellationToken, memory_limit};
+use crate::ops::column_path::resolve_column_path;
 use crate::ops::target::{FileRowSelection, TargetTable};
 use crate::protocol::commit_line::Add;
 use crate::protocol::schema::{DataType, FieldList, StructType};
@@ -272,24 +273,10 @@ fn empty_column(schema: &StructType, path: &[usize]) -> Result<ArrayRef> {
     ))
 }
 
-/// A column by its name, case-insensitively; dots separate the names of fields.
+/// A column by the text that names it.
 fn find_column<'a>(schema: &'a StructType, name: &str) -> Result<(Vec<usize>, &'a DataType)> {
-    // A name may contain dots itself.
-    let bare = name
-        .strip_prefix('`')
-        .and_then(|name| name.strip_suffix('`'))
-        .unwrap_or(name);
-    if let Some(n) = field_position(schema, bare) {
-        return Ok((
-            vec![n],
-            &schema
-                .fields
-                .get(n)
-                .ok_or_else(|| unknown_column_error(name))?
-                .data_type,
-        ));
-    }
-    resolve_path(schema, name.split('.'), name)
+    let path = resolve_column_path(schema, name)?;
+    resolve_path(schema, path.iter().map(String::as_str), name)
 }
 
 /// A column by its path of names.

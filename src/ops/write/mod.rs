@@ -24,7 +24,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::create::{
-    CreateOptions, GENERATED, TableDefinition, check_clustering, generated_value_key,
+    CreateOptions, GENERATED, TableDefinition, checked_clustering, generated_value_key,
     operation_parameters, schema_column_name, table_definition,
 };
 use super::target::{DataFileOptions, TargetTable, cdc_action};
@@ -40,6 +40,7 @@ use crate::ops::access::{
     SaveMode, SchemaMode, TableOrPath, check_catalog, check_changeable, check_writable,
 };
 use crate::ops::clustering_domain::{CLUSTERING, clustering_domain};
+use crate::ops::column_path::resolve_column_path;
 use crate::ops::dml::deletion_vectors;
 use crate::ops::dml::matched_rows::MatchedRows;
 use crate::ops::external::delete_update::uncommitted_in_folders;
@@ -520,7 +521,7 @@ impl WriteCommand {
         let changes = self.change_data_actions(feed, &change, &mut orphans, cancel)?;
         let marks = self.uses_deletion_vectors(&change);
         let (kept, marked) = self.keep_remaining_rows(&mut change, &mut orphans, cancel)?;
-        let mut operation = self.operation(bound, &written, &change, &kept, changes.len());
+        let mut operation = self.operation(bound, &written, &change, &kept, changes.len())?;
         let mut metadata = self.is_changed.then(|| self.target.metadata.clone());
         if !written.identities.is_empty() {
             operation.identity_only = metadata.is_none();
@@ -691,7 +692,7 @@ impl WriteCommand {
             rows: 0,
             identities: Vec::new(),
         };
-        let mut operation = self.operation(bound, &written, &change, &WriteOutput::default(), 0);
+        let mut operation = self.operation(bound, &written, &change, &WriteOutput::default(), 0)?;
         let bytes: i64 = adds.iter().map(|add| add.size).sum();
         let rows: i64 = adds.iter().filter_map(Add::num_records).sum();
         for (key, value) in [
@@ -820,7 +821,7 @@ impl WriteCommand {
         change: &ReplacedRows,
         kept: &WriteOutput,
         changes: usize,
-    ) -> CommitOperation {
+    ) -> Result<CommitOperation> {
         let mut operation =
             CommitOperation::new(self.options.as_select.map_or("WRITE", AsSelect::name));
         let mut parameters = Map::new();
@@ -835,7 +836,7 @@ impl WriteCommand {
             parameters.insert("queryId".to_owned(), batch.query_id.as_str().into());
             parameters.insert("epochId".to_owned(), batch.epoch_id.to_string().into());
         } else if self.options.as_select.is_some() {
-            parameters = operation_parameters(&self.target.metadata, &self.options.cluster_by);
+            parameters = operation_parameters(&self.target.metadata, &self.options.cluster_by)?;
         } else {
             parameters.insert("mode".to_owned(), self.options.mode.name().into());
             parameters.insert(
@@ -848,7 +849,7 @@ impl WriteCommand {
         {
             parameters.insert(
                 "clusterBy".to_owned(),
-                clustering_columns_json(&self.options.cluster_by),
+                clustering_columns_json(&self.target.metadata, &self.options.cluster_by)?,
             );
         }
         if let Some(predicate) = &bound.predicate {
@@ -901,7 +902,7 @@ impl WriteCommand {
             set("numAddedChangeFiles", metric_value(changes));
         }
         operation.metrics = metrics;
-        operation
+        Ok(operation)
     }
 }
 
@@ -1305,7 +1306,11 @@ fn check_same_clustering(snapshot: &Snapshot, columns: &[String]) -> Result<()> 
         .domains
         .get(CLUSTERING)
         .map(|domain| domain.configuration.clone());
-    if now != Some(clustering_domain(snapshot.schema(), columns)?.configuration) {
+    let paths = columns
+        .iter()
+        .map(|column| resolve_column_path(snapshot.schema(), column))
+        .collect::<Result<Vec<_>>>()?;
+    if now != Some(clustering_domain(snapshot.schema(), &paths)?.configuration) {
         return Err(Error::invalid(
             "`cluster_by` is not how the table is clustered; leave it out to write to the table as it is",
         ));
@@ -1437,8 +1442,8 @@ fn clustering_domain_change(
         return Ok(Vec::new());
     }
     let schema = StructType::parse(&metadata.schema_string)?;
-    check_clustering(&schema, columns, metadata)?;
-    let new = clustering_domain(&schema, columns)?;
+    let paths = checked_clustering(&schema, columns, metadata)?;
+    let new = clustering_domain(&schema, &paths)?;
     Ok(if last == Some(&new) {
         Vec::new()
     } else {

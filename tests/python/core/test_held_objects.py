@@ -158,8 +158,9 @@ used(made())
 o, inner = made(), []
 def handle(*_):
     if len(inner) < 3:
+        place = len(inner)
         inner.append(None)
-        inner[-1] = outcome_of(lambda: used(o))
+        inner[place] = outcome_of(lambda: used(o))
 signal.signal(signal.SIGALRM, handle)
 signal.setitimer(signal.ITIMER_REAL, 0.001, 0.02)
 outer = outcome_of(lambda: used(o))
@@ -171,8 +172,9 @@ o, inner = made(), []
 class Handler(logging.Handler):
     def emit(self, record):
         if len(inner) < 3:
+            place = len(inner)
             inner.append(None)
-            inner[-1] = outcome_of(lambda: used(o))
+            inner[place] = outcome_of(lambda: used(o))
 logging.getLogger("deltafast").addHandler(Handler())
 logging.getLogger("deltafast").setLevel("DEBUG")
 other = DeltaTable(path)
@@ -204,8 +206,9 @@ class Cycle:
         self.me = self
     def __del__(self):
         if len(inner) < 3:
+            place = len(inner)
             inner.append(None)
-            inner[-1] = outcome_of(lambda: used(o))
+            inner[place] = outcome_of(lambda: used(o))
 stop = threading.Event()
 def litter():
     while not stop.is_set():
@@ -268,6 +271,8 @@ CLEAR = (
     "_duckdb.ResourceInUseException: Resource In Use Error",
     "duckdb.ResourceInUseException: Resource In Use Error",
     "builtins.OSError: Resource In Use Error",
+    # The result of a query that another use has read to its end.
+    "builtins.OSError: Connection Error: Connection has already been closed",
     # Polars, which calls what it scans with.
     "polars.exceptions.ComputeError: schema callable failed: Limit",
     "polars.exceptions.ComputeError: Limit",

@@ -207,9 +207,12 @@ def run(library, table, path, kind, sql):
     except BaseException as error:  # noqa: BLE001 - the other library may panic
         return str(error)
     finally:
-        found = deltafast.DeltaTable(path).to_pyarrow_table().sort_by("k")[column].to_pylist()
+        found = deltafast.DeltaTable(path).to_pyarrow_table().sort_by("k")[column]
         shutil.rmtree(path)
-    return [repr(0.0 if value == 0 else value) for value in found]
+    if pa.types.is_temporal(found.type):
+        # Python has no years before 1 and after 9999.
+        found = found.cast(pa.int32() if pa.types.is_date32(found.type) else pa.int64())
+    return [repr(0.0 if value == 0 else value) for value in found.to_pylist()]
 
 
 @pytest.mark.parametrize(("kind", "sql"), REFUSED)

@@ -98,10 +98,13 @@ ROWS = pa.table(
         "i": pa.array([1, 2, None, 1], pa.int32()),
         "d": pa.array([1.0, float("nan"), None, 2.0]),
         "e": pa.array([float("nan"), float("nan"), 1.0, None]),
+        "z": pa.array([0.0, -0.0, None, -1.0]),
         "s": pa.array(["a", "b", None, ""]),
     }
 )
-ROWS_SCHEMA = table(field("i", "integer"), field("d", "double"), field("e", "double"), field("s", "string"))
+ROWS_SCHEMA = table(
+    field("i", "integer"), field("d", "double"), field("e", "double"), field("z", "double"), field("s", "string")
+)
 
 
 @pytest.mark.parametrize("op", ["==", "!=", "<", "<=", ">", ">="])
@@ -135,6 +138,8 @@ def test_comparisons_with_nan_and_null_are_arrows(op, negated, left, right):
     [
         F("d").isin([1.0]),
         ~F("d").isin([1.0, None]),
+        *(F("z").isin(values) for values in ([0.0], [-0.0], [0.0, -0.0], [0, 1], [-0.0, -1.0], [None, -0.0])),
+        ~F("z").isin([-0.0, 7.0]),
         pc.is_nan(F("d")),
         ~pc.is_nan(F("d")),
         ~F("d").is_null(nan_is_null=True),

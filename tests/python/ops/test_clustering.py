@@ -14,6 +14,7 @@ import pytest
 
 import deltafast
 from deltafast import DeltaTable, write_deltalake
+from deltafast.cli.ddl import create_statement
 from deltafast.exceptions import CommitFailedError, InvalidArgumentError
 
 SIDE = 64
@@ -436,3 +437,60 @@ def test_the_columns_of_an_overwrite_can_be_clustered_and_partitioned(tmp_path):
     assert table.metadata().partition_columns == ["b"]
     with pytest.raises(InvalidArgumentError, match="a partitioned table cannot be clustered"):
         write_deltalake(table, pa.table({"a": [1], "b": ["p"]}), cluster_by=["a"], **options)
+
+
+DOTTED = pa.table({"id": [1, 2], "a.b": [3, 4], ".": [5, 6], "s": [{"c.d": 7}, {"c.d": 8}]})
+
+
+@pytest.mark.parametrize("way", ["write", "create", "alter", "statement", "alter by statement", "replace"])
+@pytest.mark.parametrize(
+    ("name", "path"),
+    [("a.b", ["a.b"]), ("`a.b`", ["a.b"]), (".", ["."]), ("s.c.d", ["s", "c.d"]), ("s.`c.d`", ["s", "c.d"])],
+)
+def test_columns_with_dots_in_their_names(tmp_path, name, path, way):
+    location = str(tmp_path)
+    clustered = ".".join(f"`{part}`" for part in path)
+    if way == "statement":
+        columns = "id bigint, `a.b` bigint, `.` bigint, s struct<`c.d`: bigint>"
+        deltafast.sql(f"CREATE TABLE delta.`{location}` ({columns}) USING delta CLUSTER BY ({clustered})")
+    elif way == "create":
+        DeltaTable.create(location, DOTTED.schema, cluster_by=[name])
+    elif way == "write":
+        write_deltalake(location, DOTTED, cluster_by=[name])
+    else:
+        write_deltalake(location, DOTTED, cluster_by=["id"])
+        if way == "alter":
+            DeltaTable(location).alter.cluster_by([name])
+        elif way == "replace":
+            write_deltalake(location, DOTTED, mode="overwrite", schema_mode="overwrite", cluster_by=[name])
+        else:
+            deltafast.sql(f"ALTER TABLE delta.`{location}` CLUSTER BY ({clustered})")
+    write_deltalake(location, DOTTED, mode="append")
+    table = DeltaTable(location)
+    domain = next(
+        action["domainMetadata"]
+        for file in sorted((tmp_path / "_delta_log").glob("*.json"), reverse=True)
+        for action in map(json.loads, file.read_text("utf-8").splitlines())
+        if action.get("domainMetadata", {}).get("domain") == "delta.clustering"
+    )
+    assert json.loads(domain["configuration"])["clusteringColumns"] == [path]
+    # What is shown names the column again.
+    shown = table.detail()["clusteringColumns"]
+    table.alter.cluster_by(shown)
+    assert table.detail()["clusteringColumns"] == shown
+    assert f"CLUSTER BY ({clustered})" in create_statement(table)
+    table.optimize.cluster(full=True)
+    assert [json.loads(add["tags"]["ZCUBE_ZORDER_BY"])[0].replace("`", "") for add in adds(table)] == [".".join(path)]
+
+
+def test_a_name_that_two_columns_have_is_refused(tmp_path):
+    data = pa.table({"a.b": [1, 2], "a": [{"b": 3}, {"b": 4}]})
+    with pytest.raises(InvalidArgumentError, match=r"write one of `a.b`, a.b|write one of a.b, `a.b`"):
+        write_deltalake(tmp_path, data, cluster_by=["a.b"])
+    write_deltalake(tmp_path, data, cluster_by=["`a`.`b`"])
+    table = DeltaTable(tmp_path)
+    assert table.detail()["clusteringColumns"] == ["a.b"]
+    with pytest.raises(InvalidArgumentError, match="the name of several columns"):
+        table.alter.set_column_metadata("a.b", {"comment": "text"})
+    table.alter.set_column_metadata("`a.b`", {"comment": "text"})
+    assert [field.metadata.get("comment") for field in table.schema().fields] == ["text", None]
