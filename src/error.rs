@@ -419,8 +419,27 @@ impl Error {
     /// [`Error::Resource`]: `what` cannot allocate this many bytes of memory.
     #[must_use]
     pub fn no_memory(what: &str, bytes: u64) -> Self {
+        Self::exhausted_memory(&format!(
+            "{what} takes {bytes} bytes that the process cannot have"
+        ))
+    }
+
+    /// The error for a library's failure that has this text, if memory was exhausted in it:
+    /// Zstandard's own words for that, and those of the panic of its bindings.
+    #[must_use]
+    pub(crate) fn library_without_memory(text: &str) -> Option<Self> {
+        [
+            "Allocation error : not enough memory",
+            "zstd returned null pointer",
+        ]
+        .iter()
+        .any(|words| text.contains(words))
+        .then(|| Self::exhausted_memory("Zstandard takes memory that the process cannot have"))
+    }
+
+    fn exhausted_memory(what: &str) -> Self {
         let what = format!(
-            "no memory left: {what} takes {bytes} bytes that the process cannot have; raise its limit (`ulimit -v`, the control group's), or lower DELTAFAST_MEMORY_LIMIT, so that less is decoded ahead"
+            "no memory left: {what}; raise its limit (`ulimit -v`, the control group's), or lower DELTAFAST_MEMORY_LIMIT, so that less is decoded ahead"
         );
         Self::Resource {
             resource: ExhaustedResource::Memory,

@@ -74,12 +74,22 @@ def _dump(value: object) -> str:
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
 
 
-def _load(text: str) -> Any:
+def _read(text: str, parse: Callable[[Any], T]) -> T:
+    """Parse the JSON of a type or field.
+
+    Raises:
+        InvalidArgumentError: It is not JSON, or not that of a type, or nested too deeply.
+    """
     try:
-        return json.loads(text)
-    except RecursionError:
+        return parse(_decoded(text))
+    except RecursionError:  # in the decoder, or since Python 3.12, which decodes more levels, in `parse`
         message = "the type JSON is nested too deeply"
         raise InvalidArgumentError(message) from None
+
+
+def _decoded(text: str) -> Any:
+    try:
+        return json.loads(text)
     except ValueError as error:
         message = f"the type JSON is invalid: {error}"
         raise InvalidArgumentError(message) from None
@@ -213,7 +223,7 @@ class PrimitiveType(_Type):
     @staticmethod
     def from_json(type_json: str) -> PrimitiveType:
         """Read a JSON string such as '"integer"'."""
-        return _checked(PrimitiveType, _parse(_load(type_json)))
+        return _checked(PrimitiveType, _read(type_json, _parse))
 
     @staticmethod
     @names_missing
@@ -301,7 +311,7 @@ class VariantType(_Type):
     @staticmethod
     def from_json(type_json: str) -> VariantType:
         """Read the JSON string '"variant"'."""
-        return _checked(VariantType, _parse(_load(type_json)))
+        return _checked(VariantType, _read(type_json, _parse))
 
 
 class ArrayType(_Type):
@@ -337,7 +347,7 @@ class ArrayType(_Type):
     @staticmethod
     def from_json(type_json: str) -> ArrayType:
         """Read an array type's JSON."""
-        return _checked(ArrayType, _parse(_load(type_json)))
+        return _checked(ArrayType, _read(type_json, _parse))
 
     @staticmethod
     @names_missing
@@ -387,7 +397,7 @@ class MapType(_Type):
     @staticmethod
     def from_json(type_json: str) -> MapType:
         """Read a map type's JSON."""
-        return _checked(MapType, _parse(_load(type_json)))
+        return _checked(MapType, _read(type_json, _parse))
 
     @staticmethod
     @names_missing
@@ -435,7 +445,7 @@ class Field:
     @staticmethod
     def from_json(field_json: str) -> Field:
         """Read a field's JSON."""
-        return _parse_field(_load(field_json))
+        return _read(field_json, _parse_field)
 
     @names_missing
     def to_arrow(self) -> pa.Field[Any]:
@@ -502,7 +512,7 @@ class StructType(_Type):
     @staticmethod
     def from_json(type_json: str) -> StructType:
         """Read a struct type's JSON."""
-        return _checked(StructType, _parse(_load(type_json)))
+        return _checked(StructType, _read(type_json, _parse))
 
     @staticmethod
     @names_missing
@@ -557,7 +567,7 @@ class Schema(StructType):
             InvalidArgumentError: The string is not JSON, or not a schema.
             TypeError: The string describes a type that is not a struct.
         """
-        return Schema(_checked(StructType, _parse(_load(schema_json))).fields)
+        return Schema(_checked(StructType, _read(schema_json, _parse)).fields)
 
     @staticmethod
     @names_missing

@@ -97,10 +97,10 @@ pub(crate) fn panic_error(who: &str, panic: &(dyn std::any::Any + Send)) -> Erro
     if no_thread {
         return Error::no_thread(&text);
     }
-    allocation(&text).map_or_else(
-        || Error::internal(format!("{who} panicked: {text}")),
-        |bytes| Error::no_memory("an array", bytes),
-    )
+    allocation(&text)
+        .map(|bytes| Error::no_memory("an array", bytes))
+        .or_else(|| Error::library_without_memory(&text))
+        .unwrap_or_else(|| Error::internal(format!("{who} panicked: {text}")))
 }
 
 /// The size of the buffer that Arrow could not allocate, from the message of its panic.

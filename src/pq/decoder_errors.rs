@@ -49,15 +49,20 @@ pub(super) fn decode_error(error: ParquetError) -> Error {
     match error {
         ParquetError::External(inner) => match inner.downcast::<Error>() {
             Ok(own) => *own,
-            Err(other) => {
-                Error::corrupt_data(format!("the Parquet file cannot be decoded: {other}"))
-            }
+            Err(other) => undecodable(&other),
         },
         ParquetError::NYI(what) => Error::unsupported(format!(
             "the Parquet file uses something that is not supported: {what}"
         )),
-        other => Error::corrupt_data(format!("the Parquet file cannot be decoded: {other}")),
+        other => undecodable(&other),
     }
+}
+
+fn undecodable(error: &impl std::fmt::Display) -> Error {
+    let text = error.to_string();
+    Error::library_without_memory(&text).unwrap_or_else(|| {
+        Error::corrupt_data(format!("the Parquet file cannot be decoded: {text}"))
+    })
 }
 
 /// The same for Arrow errors of the batch reader.
@@ -67,14 +72,10 @@ pub(super) fn batch_error(error: arrow_schema::ArrowError) -> Error {
             Ok(own) => *own,
             Err(other) => match other.downcast::<ParquetError>() {
                 Ok(parquet) => decode_error(*parquet),
-                Err(other) => {
-                    Error::corrupt_data(format!("the Parquet file cannot be decoded: {other}"))
-                }
+                Err(other) => undecodable(&other),
             },
         },
-        arrow_schema::ArrowError::ParquetError(what) => {
-            Error::corrupt_data(format!("the Parquet file cannot be decoded: {what}"))
-        }
-        other => Error::corrupt_data(format!("the Parquet file cannot be decoded: {other}")),
+        arrow_schema::ArrowError::ParquetError(what) => undecodable(&what),
+        other => undecodable(&other),
     }
 }

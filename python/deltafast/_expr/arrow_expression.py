@@ -212,7 +212,7 @@ class _Translator:
 
 
 def _without_zero(value: Syntax, listed: Any) -> tuple[Any, list[Syntax]]:
-    """Return a list for a floating column without its zeros, and the test for them: `is_in` distinguishes 0.0 and -0.0."""
+    """Return a list without its zeros for a floating column, and the test for them: `is_in` distinguishes signs."""
     import pyarrow as pa
     import pyarrow.compute as arrow_compute
 

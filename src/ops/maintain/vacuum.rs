@@ -132,6 +132,7 @@ pub fn vacuum(
     let look = VacuumPlanner {
         options,
         cutoff,
+        exceeds_table_retention: retention > of_table,
         resolver: TablePathResolver::new(snapshot.stores()),
         cancel,
     };
@@ -291,6 +292,8 @@ struct VacuumPlanner<'a> {
     options: &'a VacuumOptions,
     /// Files that were removed and written before this time can be deleted.
     cutoff: i64,
+    /// Whether removed files are kept for longer than the tombstones of the table's checkpoints.
+    exceeds_table_retention: bool,
     resolver: TablePathResolver,
     cancel: &'a CancellationToken,
 }
@@ -312,6 +315,15 @@ impl VacuumPlanner<'_> {
             for row in 0..batch.len() {
                 if deletion_timestamp(&batch, row) >= self.cutoff {
                     self.insert_file(&batch, row, &mut needed)?;
+                }
+            }
+        }
+        if self.exceeds_table_retention {
+            for (removes, _) in &removed_by_commits(snapshot, self.cutoff)? {
+                for row in 0..removes.len() {
+                    if deletion_timestamp(removes, row) >= self.cutoff {
+                        self.insert_file(removes, row, &mut needed)?;
+                    }
                 }
             }
         }
@@ -496,40 +508,7 @@ impl VacuumPlanner<'_> {
             let batch = batch?;
             note_rows(&batch, &|row| deletion_timestamp(&batch, row) < self.cutoff)?;
         }
-        // Checkpoints drop tombstones when they expire; the remaining commits still have them.
-        let listing = snapshot.log().list(0)?;
-        let commits: Vec<_> = listing
-            .commits
-            .into_values()
-            .filter(|commit| commit.version <= snapshot.version())
-            .collect();
-        let table = snapshot.clone();
-        let batches = map_all(commits.chunks(COMMITS).map(<[_]>::to_vec), move |commits| {
-            let take = ActionSelection {
-                removes: Some(FileActionProjection {
-                    time: true,
-                    ..FileActionProjection::default()
-                }),
-                cdc: Some(FileActionProjection::default()),
-                ..ActionSelection::default()
-            };
-            let parse = |commit: &crate::log::CommitFile| {
-                let text = match table.commit_bytes(commit) {
-                    // A log cleanup has deleted the commit. Files that only this commit referenced
-                    // are left to a full vacuum.
-                    Err(error) if error.is_not_found() => return Ok(None),
-                    text => text?,
-                };
-                let parsed =
-                    commit::parse(&text, 0..text.len(), &take, &[]).at_file(&commit.file.path)?;
-                Ok(Some((parsed.removes, parsed.cdc)))
-            };
-            commits
-                .iter()
-                .filter_map(|commit| parse(commit).transpose())
-                .collect::<Result<Vec<_>>>()
-        })?;
-        for (removes, changes) in batches.iter().flatten() {
+        for (removes, changes) in &removed_by_commits(snapshot, i64::MIN)? {
             note_rows(removes, &|row| {
                 deletion_timestamp(removes, row) < self.cutoff
             })?;
@@ -552,6 +531,47 @@ impl VacuumPlanner<'_> {
             .collect();
         Ok(UnreferencedFiles::of(files, folders))
     }
+}
+
+/// Tombstones and change data files of the commits that remain and were written at this time or
+/// later. Checkpoints drop tombstones when they expire, the commits still have them.
+fn removed_by_commits(snapshot: &Snapshot, since_ms: i64) -> Result<Vec<(FileBatch, FileBatch)>> {
+    let commits: Vec<_> = snapshot
+        .log()
+        .list(0)?
+        .commits
+        .into_values()
+        .filter(|commit| commit.version <= snapshot.version())
+        // Stores that do not report modification times return 0.
+        .filter(|commit| commit.modified_ms == 0 || commit.modified_ms >= since_ms)
+        .collect();
+    let table = snapshot.clone();
+    let batches = map_all(commits.chunks(COMMITS).map(<[_]>::to_vec), move |commits| {
+        let take = ActionSelection {
+            removes: Some(FileActionProjection {
+                time: true,
+                ..FileActionProjection::default()
+            }),
+            cdc: Some(FileActionProjection::default()),
+            ..ActionSelection::default()
+        };
+        let parse = |commit: &crate::log::CommitFile| {
+            let text = match table.commit_bytes(commit) {
+                // A log cleanup has deleted the commit. Files that only this commit referenced are
+                // left to a full vacuum.
+                Err(error) if error.is_not_found() => return Ok(None),
+                text => text?,
+            };
+            let parsed =
+                commit::parse(&text, 0..text.len(), &take, &[]).at_file(&commit.file.path)?;
+            Ok(Some((parsed.removes, parsed.cdc)))
+        };
+        commits
+            .iter()
+            .filter_map(|commit| parse(commit).transpose())
+            .collect::<Result<Vec<_>>>()
+    })?;
+    Ok(batches.into_iter().flatten().collect())
 }
 
 /// The deletion timestamp of a tombstone; a missing one is older than all others.

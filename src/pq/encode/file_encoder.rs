@@ -185,7 +185,9 @@ fn encode_error(error: &ParquetError) -> Error {
             return own.clone();
         }
     }
-    Error::internal(format!("the Parquet encoder failed: {error}"))
+    let text = error.to_string();
+    Error::library_without_memory(&text)
+        .unwrap_or_else(|| Error::internal(format!("the Parquet encoder failed: {text}")))
 }
 
 /// A file that was written.
@@ -1265,6 +1267,18 @@ mod tests {
     use crate::expr::Scalar;
     use crate::pq::input::footer::read_footer;
     use crate::store::{StorageOptions, StoreObject, open};
+
+    #[test]
+    fn memory_that_the_codec_lacks_is_no_defect() {
+        // The words of the library, so that a new release with others is found.
+        let words = zstd::zstd_safe::get_error_name(usize::MAX - 63);
+        let failure = |text: &str| {
+            let inner = io::Error::other(text.to_owned());
+            encode_error(&ParquetError::External(Box::new(inner)))
+        };
+        assert!(matches!(failure(words), Error::Resource { .. }), "{words}");
+        assert!(matches!(failure("anything"), Error::Internal { .. }));
+    }
 
     fn encoders(
         name: &str,

@@ -66,7 +66,10 @@ impl PageDecompressor {
 }
 
 fn damaged(error: impl std::fmt::Display) -> Error {
-    Error::corrupt_data(format!("a Parquet page cannot be decompressed: {error}"))
+    let text = error.to_string();
+    Error::library_without_memory(&text).unwrap_or_else(|| {
+        Error::corrupt_data(format!("a Parquet page cannot be decompressed: {text}"))
+    })
 }
 
 fn expect(length: usize, wanted: usize) -> Result<()> {

@@ -28,11 +28,15 @@ UNIFORM = {"delta.enableIcebergCompatV2": "true", "delta.columnMapping.mode": "n
 ICEBERG_FILES = ["v1.metadata.json", "snap-1-2-3.avro", "0b5c-m0.avro", "version-hint.text", "stats.puffin", "x/y.avro"]
 
 
-def age(root: pathlib.Path, days: float = 30) -> None:
-    timestamp = time.time() - days * 86_400
+def age(root: pathlib.Path) -> None:
     for file in root.rglob("*"):
         if file.is_file():
-            os.utime(file, (timestamp, timestamp))
+            age_file(file)
+
+
+def age_file(file: pathlib.Path) -> None:
+    timestamp = time.time() - 30 * 86_400
+    os.utime(file, (timestamp, timestamp))
 
 
 def put(root: pathlib.Path, names: list[str]) -> list[pathlib.Path]:
@@ -147,3 +151,48 @@ def test_sql_and_the_api_keep_the_same(tmp_path):
     age(root)
     deltafast.sql(f"VACUUM delta.`{root}` FULL")
     assert all(path.exists() for path in kept)
+
+
+def vacuumed(root: pathlib.Path, way: str, hours: int) -> list[str]:
+    """The files that a vacuum of a retention deletes."""
+    if way == "sql":
+        before = {file.name for file in root.rglob("*.parquet")}
+        deltafast.sql(f"VACUUM delta.`{root}` RETAIN {hours} HOURS")
+        return sorted(before - {file.name for file in root.rglob("*.parquet")})
+    arguments = {"inventory": inventory(root)} if way == "inventory" else {"full": way == "full"}
+    return DeltaTable(root).vacuum(hours, dry_run=False, **arguments)
+
+
+def inventory(root: pathlib.Path) -> pa.Table:
+    files = [file for file in root.rglob("*.parquet") if "_delta_log" not in file.parts]
+    columns = {
+        "path": [str(file.relative_to(root)) for file in files],
+        "length": [file.stat().st_size for file in files],
+        "isDir": [False] * len(files),
+        "modificationTime": [int(file.stat().st_mtime * 1000) for file in files],
+    }
+    return pa.table(columns)
+
+
+@pytest.mark.parametrize("way", ["full", "lite", "inventory", "sql"])
+@pytest.mark.parametrize("vectors", [False, True])
+def test_a_longer_retention_than_the_tables_keeps_what_checkpoints_have_forgotten(tmp_path, way, vectors):
+    settings = {"delta.deletedFileRetentionDuration": "interval 1 second"}
+    if vectors:
+        settings["delta.enableDeletionVectors"] = "true"
+    write_deltalake(tmp_path, {"id": [1, 2, 3]}, configuration=settings)
+    table = DeltaTable(tmp_path)
+    table.delete("id = 2")
+    write_deltalake(table, {"id": [4]}, mode="overwrite")
+    time.sleep(1.1)
+    DeltaTable(tmp_path).create_checkpoint()
+    for file in tmp_path.glob("*"):
+        if file.is_file():
+            age_file(file)
+    put(tmp_path, ["orphan.parquet"])
+    age_file(tmp_path / "orphan.parquet")
+    vacuumed(tmp_path, way, 48)
+    assert DeltaTable(tmp_path, version=1).to_pyarrow_table()["id"].to_pylist() == [1, 3]
+    assert (tmp_path / "orphan.parquet").exists() == (way == "lite")
+    vacuumed(tmp_path, way, 1)
+    assert DeltaTable(tmp_path, version=1).to_pyarrow_table()["id"].to_pylist() == [1, 3]
