@@ -12,11 +12,15 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::{
-    Array, ArrayRef, BooleanArray, Int64Array, RecordBatch, RecordBatchOptions, new_null_array,
+    Array, ArrayRef, BooleanArray, Int64Array, RecordBatch, RecordBatchOptions, Scalar,
+    StringArray, new_null_array,
 };
 use arrow_buffer::NullBuffer;
+use arrow_cast::cast;
 use arrow_cast::display::{ArrayFormatter, FormatOptions};
+use arrow_ord::cmp::eq;
 use arrow_schema::{Field, Schema};
+use arrow_select::nullif::nullif;
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde::Serialize;
 
@@ -164,7 +168,8 @@ impl WriteRules {
         Ok(())
     }
 
-    /// Adds missing columns and checks all rules. `starts` are the first values of the identity
+    /// Adds missing columns and checks all rules. An empty string in the column at one of
+    /// `partition_places` becomes null before, as it is null in the log. `starts` are the first values of the identity
     /// columns for these rows, if the data lacks them; `first_row` is the position of the first row
     /// in the data, for messages.
     ///
@@ -174,6 +179,7 @@ impl WriteRules {
     pub fn apply(
         &self,
         table: &StructType,
+        partition_places: &[usize],
         columns: Vec<Option<ArrayRef>>,
         rows: usize,
         starts: &[Option<i64>],
@@ -181,6 +187,7 @@ impl WriteRules {
     ) -> Result<Vec<ArrayRef>> {
         let mut columns = columns;
         fill(table, &mut columns, &self.defaults, rows)?;
+        empty_to_null(&mut columns, partition_places)?;
         self.fill_identities(table, &mut columns, rows, starts);
         self.fill_dependencies(table, &mut columns, rows);
         let given: Vec<bool> = self
@@ -189,6 +196,7 @@ impl WriteRules {
             .map(|rule| slot(table, &mut columns, &rule.column).is_some_and(|slot| slot.is_some()))
             .collect();
         fill(table, &mut columns, &self.generated, rows)?;
+        empty_to_null(&mut columns, partition_places)?;
         let columns: Vec<ArrayRef> = table
             .fields
             .iter()
@@ -314,6 +322,25 @@ fn check_condition(check: &CheckConstraint, batch: &RecordBatch, first_row: u64)
         )
     };
     Err(violated(&check.name, held.len() - held.true_count(), &what))
+}
+
+/// Replaces empty strings by null in the columns at these places.
+fn empty_to_null(columns: &mut [Option<ArrayRef>], places: &[usize]) -> Result<()> {
+    for place in places {
+        let Some(Some(column)) = columns.get_mut(*place) else {
+            continue;
+        };
+        let data_type = column.data_type();
+        if !(data_type.is_string() || data_type.is_binary()) {
+            continue;
+        }
+        let empty = Scalar::new(cast(&StringArray::from_iter_values([""]), data_type)?);
+        let is_empty = eq(&*column, &empty)?;
+        if is_empty.true_count() > 0 {
+            *column = nullif(&*column, &is_empty)?;
+        }
+    }
+    Ok(())
 }
 
 /// Computes the missing columns of `computed`, in order.

@@ -278,9 +278,14 @@ impl WritePlan {
     ) -> Result<PreparedRows> {
         let rows = batch.num_rows();
         let arrays = columns.cast(batch, &self.schema, self.zone)?;
-        let arrays = self
-            .rules
-            .apply(&self.schema, arrays, rows, starts, first_row)?;
+        let arrays = self.rules.apply(
+            &self.schema,
+            &self.partition_places,
+            arrays,
+            rows,
+            starts,
+            first_row,
+        )?;
         let keys: Vec<_> = self
             .partition_places
             .iter()

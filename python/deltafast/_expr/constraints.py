@@ -17,6 +17,7 @@ from deltafast._expr.parser import parse
 from deltafast._expr.render import to_spark_sql
 from deltafast._expr.simplify import simplify
 from deltafast._expr.stored import constraint_sql, generation_sql, sql_to_store, with_single_quotes
+from deltafast._expr.struct_fields import by_field_names
 from deltafast._expr.tree import Bound, Cast
 from deltafast._util.dialect import Dialect
 from deltafast.exceptions import InvalidArgumentError
@@ -173,6 +174,7 @@ def bind_updates(
                     mode=mode,
                     functions=functions,
                     is_literal=are_literals,
+                    is_update=True,
                 ),
             )
         except InvalidArgumentError as error:
@@ -317,18 +319,27 @@ def _value(
     mode: str = "ansi",
     functions: SessionFunctions | None = None,
     is_literal: bool = False,
+    is_update: bool = False,
 ) -> BoundTree:
-    """Return a value of exactly the column's type."""
+    """Return a value of exactly the column's type; an update finds the fields of structs by name."""
     binder = Binder(schema, sql, zone=zone, ansi=ansi, functions=functions, dialect=dialect)
     try:
         node = parse(sql, dialect=Dialect.SPARK if is_literal else dialect, zone=zone)
-        return bound_value(binder, node, sql, column, mode).to_tree()
+        return bound_value(binder, node, sql, column, mode, is_update=is_update).to_tree()
     except RecursionError:
         msg = "the expression nests too deep"
         raise InvalidArgumentError(msg) from None
 
 
-def bound_value(binder: Binder, node: syntax.Syntax, sql: str, column: types.DataType, mode: str = "ansi") -> Bound:
+def bound_value(
+    binder: Binder,
+    node: syntax.Syntax,
+    sql: str,
+    column: types.DataType,
+    mode: str = "ansi",
+    *,
+    is_update: bool = False,
+) -> Bound:
     """Return a value cast to a column's type by Spark's store assignment.
 
     Args:
@@ -337,6 +348,7 @@ def bound_value(binder: Binder, node: syntax.Syntax, sql: str, column: types.Dat
         sql: The SQL of the value, for messages.
         column: The type.
         mode: Mode of the cast: `ansi` (an error) or `try` (null).
+        is_update: Whether the fields of structs are found by name; else they are matched by position.
 
     Raises:
         InvalidArgumentError: The value is invalid, or Spark has no such cast.
@@ -345,6 +357,8 @@ def bound_value(binder: Binder, node: syntax.Syntax, sql: str, column: types.Dat
     zone = binder.zone
     found = simplify(binder.bind(node), zone)
     binder.check_assignment(found, column)
+    if is_update:
+        found = simplify(by_field_names(found, column), zone)
     if found.type not in (column, types.VOID):
         if not coercion.can_cast(found.type, column, "ansi"):
             msg = f"{sql!r} is of type {types.sql_name(found.type)}, the column of type {types.sql_name(column)}"

@@ -10,6 +10,7 @@ wraps in Polars and raises in Spark, casts differ, strings cannot be compared wi
 
 from __future__ import annotations
 
+import ctypes
 import io
 import json
 import warnings
@@ -123,6 +124,7 @@ class _Translator:
         if op in _LOGIC:
             self.booleans(left, right)
             return Logical(_LOGIC[op], (left, right))
+        left, right = self.like(right, left, body["left"]), self.like(left, right, body["right"])
         if op in _COMPARE:
             self.comparable(left, right)
             return Binary(_COMPARE[op], left, right)
@@ -172,9 +174,10 @@ class _Translator:
         if name == "IsBetween":
             low = ">=" if options["closed"] in ("Both", "Left") else ">"
             high = "<=" if options["closed"] in ("Both", "Right") else "<"
-            self.comparable(args[0], args[1])
-            self.comparable(args[0], args[2])
-            return Logical("and", (Binary(low, args[0], args[1]), Binary(high, args[0], args[2])))
+            ends = [self.like(args[0], arg, given) for arg, given in zip(args[1:], inputs[1:], strict=True)]
+            for end in ends:
+                self.comparable(args[0], end)
+            return Logical("and", (Binary(low, args[0], ends[0]), Binary(high, args[0], ends[1])))
         if name in ("AllHorizontal", "AnyHorizontal") and args:
             self.booleans(*args)
             return args[0] if len(args) == 1 else Logical("and" if name == "AllHorizontal" else "or", tuple(args))
@@ -209,6 +212,16 @@ class _Translator:
         for item in items:
             self.comparable(value, item)
         return InList(value, items)
+
+    def like(self, other: Syntax, node: Syntax, raw: Any) -> Syntax:
+        """Return a number without a type of its own as a float, if that is what Polars compares it with."""
+        match raw:
+            case {"Literal": {"Dyn": {"Float": float() | int() as number} | {"Int": int() as number}}}:
+                if self.kind(other) == types.FLOAT:
+                    return Constant(Lit(ctypes.c_float(number).value, types.FLOAT))
+            case _:
+                pass
+        return node
 
     def kind(self, node: Syntax) -> DataType:
         return self.binder.bind(node).type

@@ -95,6 +95,10 @@ def names_of(insert: Insert, table: DeltaTable, fixed: dict[str, Any], given: Se
             message = f"the table has no column `{missing}`; it has {', '.join(known.values())}"
             raise InvalidArgumentError(message)
         names = [known.get(name.lower(), name) for name in insert.columns]
+        twice = next((name for name in names if name in fixed), None)
+        if twice is not None:
+            message = f"`{twice}` has a value in PARTITION and is in the list of columns, too; leave it out of the list"
+            raise InvalidArgumentError(message)
     else:
         own = [field.name for field in table.schema().fields]
         names = [name for name in own if name not in fixed]

@@ -179,7 +179,20 @@ _RULES: Final = (
         "Cannot write to already existent path {1} without setting OVERWRITE = 'true'",
     ),
     _rule(
-        r"Cannot cast schema, number of fields does not match|Specified table partitioning does not match",
+        r"the value is a struct with the fields .*: an update finds fields by their names",
+        "DELTA_UPDATE_SCHEMA_MISMATCH_EXPRESSION",
+        "42846",
+        "Cannot cast the value of an update to the type of its column; all nested columns must match",
+    ),
+    _rule(
+        r"`(.*)` has a value in PARTITION and is in the list of columns",
+        "STATIC_PARTITION_COLUMN_IN_INSERT_COLUMN_LIST",
+        "42713",
+        "Static partition column {1} is also specified in the column list",
+    ),
+    _rule(
+        r"Cannot cast schema, number of fields does not match|Specified table partitioning does not match"
+        r"|the table lacks fields that the data has: ",
         "DELTA_METADATA_MISMATCH",
         "42KDG",
         "A metadata mismatch was detected when writing to the Delta table",

@@ -1,5 +1,6 @@
 //! Evaluation of a [`BoundExpr`] over a batch, in pieces that stay within the memory limits.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
@@ -87,7 +88,7 @@ impl BoundExpr {
         }
         let limits = EvaluationLimits::of_process()?;
         let pieces = budget::in_pieces(batch.num_rows(), limits, |from, length| {
-            self.piece_mask(&copy_slice(batch, from, length)?)
+            self.piece_mask(copy_slice(batch, from, length)?)
         });
         let pieces = pieces.map_err(|fault| fault.at(&self.expr))?;
         if let [mask] = pieces.as_slice() {
@@ -100,9 +101,9 @@ impl BoundExpr {
         Ok(BooleanArray::new(all.finish(), None))
     }
 
-    fn piece_mask(&self, batch: &RecordBatch) -> EvalResult<BooleanArray> {
+    fn piece_mask(&self, batch: Cow<'_, RecordBatch>) -> EvalResult<BooleanArray> {
         let rows = batch.num_rows();
-        let operand = evaluate(&self.expr, &self.rows(batch.clone()))?;
+        let operand = evaluate(&self.expr, &self.rows(batch))?;
         let Some(values) = operand.array.as_boolean_opt() else {
             return Ok(BooleanArray::new(BooleanBuffer::new_unset(rows), None));
         };
@@ -121,7 +122,7 @@ impl BoundExpr {
         Ok(mask)
     }
 
-    fn rows(&self, batch: RecordBatch) -> EvalContext {
+    fn rows<'b>(&self, batch: Cow<'b, RecordBatch>) -> EvalContext<'b> {
         EvalContext {
             batch,
             ansi: self.ansi,
@@ -132,9 +133,9 @@ impl BoundExpr {
 
 /// Some rows of a batch. Nested columns are copied: their evaluation reads all elements of an
 /// array, not only a slice's.
-fn copy_slice(batch: &RecordBatch, from: usize, length: usize) -> EvalResult<RecordBatch> {
+fn copy_slice(batch: &RecordBatch, from: usize, length: usize) -> EvalResult<Cow<'_, RecordBatch>> {
     if length == batch.num_rows() {
-        return Ok(batch.clone());
+        return Ok(Cow::Borrowed(batch));
     }
     let indices: UInt64Array = (from as u64..(from + length) as u64).collect();
     let column = |column: &ArrayRef| {
@@ -150,9 +151,9 @@ fn copy_slice(batch: &RecordBatch, from: usize, length: usize) -> EvalResult<Rec
         .map(column)
         .collect::<std::result::Result<Vec<_>, ArrowError>>()?;
     let options = RecordBatchOptions::new().with_row_count(Some(length));
-    Ok(RecordBatch::try_new_with_options(
+    Ok(Cow::Owned(RecordBatch::try_new_with_options(
         batch.schema(),
         columns,
         &options,
-    )?)
+    )?))
 }

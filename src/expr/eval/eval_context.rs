@@ -1,5 +1,6 @@
 //! The rows and the settings of an evaluation.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
@@ -15,13 +16,15 @@ use crate::protocol::schema::DataType;
 
 /// The rows to evaluate and the settings.
 #[derive(Debug, Clone)]
-pub(crate) struct EvalContext {
-    pub(super) batch: RecordBatch,
+pub(crate) struct EvalContext<'b> {
+    /// Borrowed where it is a whole batch: a batch has as many arrays as the table columns, and
+    /// each column may have an expression of its own.
+    pub(super) batch: Cow<'b, RecordBatch>,
     pub(crate) ansi: bool,
     pub(crate) zone: TimeZoneSpec,
 }
 
-impl EvalContext {
+impl EvalContext<'_> {
     pub(crate) fn len(&self) -> usize {
         self.batch.num_rows()
     }
@@ -31,7 +34,7 @@ impl EvalContext {
         &self,
         mask: &BooleanArray,
         exprs: impl IntoIterator<Item = &'a Expr>,
-    ) -> EvalResult<Self> {
+    ) -> EvalResult<EvalContext<'static>> {
         let mut paths = std::collections::BTreeSet::new();
         for expr in exprs {
             expr.collect_columns(&mut paths);
@@ -54,8 +57,8 @@ impl EvalContext {
         let options = RecordBatchOptions::new().with_row_count(Some(filter.count()));
         let batch =
             RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), columns, &options)?;
-        Ok(Self {
-            batch,
+        Ok(EvalContext {
+            batch: Cow::Owned(batch),
             ansi: self.ansi,
             zone: self.zone,
         })

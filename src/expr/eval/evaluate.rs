@@ -66,7 +66,7 @@ pub(super) fn expression_summary(expr: &Expr) -> String {
 }
 
 /// Evaluates a node.
-pub(crate) fn evaluate(expr: &Expr, rows: &EvalContext) -> EvalResult<ColumnarValue> {
+pub(crate) fn evaluate(expr: &Expr, rows: &EvalContext<'_>) -> EvalResult<ColumnarValue> {
     match expr {
         // The batch has the column already.
         Expr::Column { path, data_type } => Ok(ColumnarValue::column(
@@ -81,7 +81,7 @@ pub(crate) fn evaluate(expr: &Expr, rows: &EvalContext) -> EvalResult<ColumnarVa
     }
 }
 
-fn compute(expr: &Expr, rows: &EvalContext) -> EvalResult<ColumnarValue> {
+fn compute(expr: &Expr, rows: &EvalContext<'_>) -> EvalResult<ColumnarValue> {
     match expr {
         Expr::Column { path, data_type } => {
             Ok(ColumnarValue::column(rows.column(path, data_type)?))
@@ -141,7 +141,7 @@ fn compute(expr: &Expr, rows: &EvalContext) -> EvalResult<ColumnarValue> {
 fn arguments(
     function: Function,
     args: &[Expr],
-    rows: &EvalContext,
+    rows: &EvalContext<'_>,
 ) -> EvalResult<Vec<ColumnarValue>> {
     let last_first = match function {
         Function::Divide
@@ -171,7 +171,7 @@ fn arguments(
 fn evaluate_null_intolerant(
     before: &[ColumnarValue],
     arg: &Expr,
-    rows: &EvalContext,
+    rows: &EvalContext<'_>,
 ) -> EvalResult<ColumnarValue> {
     let null = || ColumnarValue {
         array: arrow_array::new_null_array(&arg.data_type().to_arrow(StringLayout::Plain), 1),
@@ -224,7 +224,7 @@ const WORTH_SELECTING: usize = 8;
 /// AND (`conjunction`) or OR of any number of arguments.
 pub(crate) fn junction(
     args: &[Expr],
-    rows: &EvalContext,
+    rows: &EvalContext<'_>,
     conjunction: bool,
 ) -> EvalResult<ColumnarValue> {
     let (first, rest) = args
@@ -305,7 +305,7 @@ pub(crate) fn evaluate_conditional(
     function: Function,
     args: &[Expr],
     result: &DataType,
-    rows: &EvalContext,
+    rows: &EvalContext<'_>,
 ) -> EvalResult<ColumnarValue> {
     let mut ways = Vec::with_capacity(args.len());
     match (function, args) {
@@ -353,7 +353,7 @@ fn not_null(operand: &ColumnarValue) -> EvalResult<ColumnarValue> {
 fn evaluate_eagerly(
     ways: &[CaseBranch<'_>],
     result: &DataType,
-    rows: &EvalContext,
+    rows: &EvalContext<'_>,
 ) -> EvalResult<ColumnarValue> {
     let value = |expr: &Expr| -> EvalResult<ColumnarValue> {
         let operand = evaluate(expr, rows)?;
@@ -398,7 +398,7 @@ fn evaluate_eagerly(
 fn evaluate_lazily(
     ways: &[CaseBranch<'_>],
     result: &DataType,
-    rows: &EvalContext,
+    rows: &EvalContext<'_>,
 ) -> EvalResult<ColumnarValue> {
     // The location of each row's value: an array and an index in it. Array 0 is the null for rows
     // without a branch.

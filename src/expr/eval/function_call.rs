@@ -15,7 +15,7 @@ pub(crate) struct FunctionCall<'a> {
     pub(crate) operands: &'a [ColumnarValue],
     pub(crate) result: &'a DataType,
     pub(crate) rows: usize,
-    pub(crate) settings: &'a EvalContext,
+    pub(crate) settings: &'a EvalContext<'a>,
 }
 
 impl FunctionCall<'_> {

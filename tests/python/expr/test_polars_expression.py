@@ -53,6 +53,12 @@ C = pl.col
         (C("dec") == decimal.Decimal("1.5"), "(`dec` = CAST(1.50BD AS DECIMAL(10,2)))"),
         (C("bin") == b"ab", "(`bin` = X'6162')"),
         (C("d") == 1.5, "(`d` = 1.5D)"),
+        (C("d") == 0.1, "(`d` = 0.1D)"),
+        # Polars makes a number without a type a float32 beside a column of that type, and none with a type.
+        (C("f") == 0.1, "(`f` = 0.10000000149011612F)"),
+        (pl.lit(1) < C("f"), "(`f` > 1.0F)"),
+        (C("f").is_between(0.1, 2), "((`f` >= 0.10000000149011612F) AND (`f` <= 2.0F))"),
+        (C("f") == pl.lit(0.1, dtype=pl.Float64), "(CAST(`f` AS DOUBLE) = 0.1D)"),
         (C("by") == pl.lit(3, dtype=pl.Int16), "(`by` = 3Y)"),
         (pl.lit(True), "true"),
         (pl.all_horizontal(C("i") > 1, C("b")), "((`i` > 1) AND `b`)"),

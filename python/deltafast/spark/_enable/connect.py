@@ -197,8 +197,7 @@ def _insert_into(before: Any) -> Any:
             before(writer, tableName, overwrite)
             return
         replaces = note.mode == "overwrite" if overwrite is None else overwrite
-        columns = spark.table(tableName).columns
-        rows = columns_of(frame_of(writer), columns, tableName, evolves=session.merges_schemas)
+        rows = columns_of(frame_of(writer), spark.table(tableName), tableName, evolves=session.merges_schemas)
         write_inserted(session, rows, note, there, replaces=replaces)
 
     return insert_into

@@ -17,6 +17,7 @@ from deltafast.spark._session.session import Session
 from deltafast.spark._sql.argument_checks import path_in
 from deltafast.spark._sql.catalog import name_in_catalog, place_of_name, place_of_view
 from deltafast.spark._sql.create_table import NewTable, create, where
+from deltafast.spark._write.physical_schema import by_position
 from deltafast.spark.exceptions import UnsupportedSchemaException, translated
 
 if TYPE_CHECKING:
@@ -250,17 +251,24 @@ def _create_in_unity_catalog(session: Session, name: str, note: Note, rows: Any)
     create(session, NewTable(mode, path, whole, [], note.partition, note.cluster, properties, None, is_managed), rows)
 
 
-def columns_of(rows: Any, columns: list[str], name: str, *, evolves: bool) -> Any:
+def columns_of(rows: Any, table: Any, name: str, *, evolves: bool) -> Any:
     """Match the columns of rows with those of a table by position; additional ones are accepted with schema evolution.
 
+    Args:
+        rows: The rows.
+        table: The table as a frame.
+        name: The table's name.
+        evolves: Whether there may be more columns, and more fields in structs.
+
     Raises:
-        InvalidArgumentError: There are more columns, or fewer.
+        InvalidArgumentError: There are more columns, or fewer; or a struct has.
     """
+    columns: list[str] = table.columns
     more = rows.columns[len(columns) :]
     if len(columns) > len(rows.columns) or (more and not evolves):
         message = f"{name} has {len(columns)} columns, the rows have {len(rows.columns)}"
         raise InvalidArgumentError(message)
-    return rows.toDF(*columns, *more)
+    return by_position(rows.toDF(*columns, *more), json.loads(table.schema.json())["fields"], evolves=evolves)
 
 
 def write_inserted(session: Session, rows: Any, note: Note, path: str, *, replaces: bool) -> None:
@@ -290,7 +298,7 @@ def _insert_into(before: Any) -> Any:
             before(writer, tableName, overwrite)
             return
         replaces = note.mode == "overwrite" if overwrite is None else overwrite
-        rows = columns_of(writer._df, spark.table(tableName).columns, tableName, evolves=session.merges_schemas)
+        rows = columns_of(writer._df, spark.table(tableName), tableName, evolves=session.merges_schemas)
         write_inserted(session, rows, note, there, replaces=replaces)
 
     return insert_into

@@ -43,6 +43,7 @@ from deltafast.spark._sql.queries import frame_of, refresh_views
 from deltafast.spark._sql.result_frames import answered, history_of, nothing, plan_of
 from deltafast.spark._sql.session_tables import SparkTables
 from deltafast.spark._sql.subqueries import with_values
+from deltafast.spark._write.physical_schema import by_position
 from deltafast.spark._write.writer import write
 from deltafast.spark.exceptions import during, translated
 
@@ -481,6 +482,7 @@ def _insert(insert: tree.Insert, tables: SparkTables) -> Any:
     frame = _frame(insert.source, tables)
     if not insert.by_name:
         frame = frame.toDF(*names_of(insert, table, fixed, frame.columns))
+        frame = by_position(frame, json.loads(table.schema().to_json())["fields"], evolves=insert.evolve)
     for name, value in fixed.items():
         frame = frame.withColumn(name, functions.lit(value))
     condition = None

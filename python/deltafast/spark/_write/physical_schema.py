@@ -25,6 +25,7 @@ __all__ = [
     "BROKEN",
     "HIVE_NULL_REFUSED",
     "brought_together",
+    "by_position",
     "cast_column",
     "cast_or_filled",
     "checked",
@@ -189,15 +190,18 @@ def _by_name(frame: Any) -> dict[str, dict[str, Any]]:
     return found
 
 
-def cast_column(  # noqa: C901 - one case per kind of type
+def cast_column(  # noqa: C901, PLR0911 - one case per kind of type
     session: Session, column: Any, source: Any, target: Any, name: str, functions: Any
 ) -> Any:
     """Cast a column to another type; fields of structs are matched by name, numbers out of range are errors."""
     if source == target:
         return column
     match source, target:
+        case "void", _:
+            return column.cast(spark_type(target))
         case {"type": "struct"}, {"type": "struct"}:
             inner = {field["name"].lower(): field for field in source["fields"]}
+            _check_has_fields(target, inner, name)
             parts: list[Any] = []
             for field in target["fields"]:
                 found, path = inner.get(field["name"].lower()), f"{name}.{field['name']}"
@@ -223,7 +227,7 @@ def cast_column(  # noqa: C901 - one case per kind of type
                 return cast_column(session, value, source["valueType"], target["valueType"], name, functions)
 
             return functions.transform_values(functions.transform_keys(column, key), value)
-        case (str(), str()) if source == "void" or session.is_ansi:
+        case (str(), str()) if session.is_ansi:
             return column.cast(spark_type(target))
         case (str(), str()):
             # Without ANSI a cast turns values out of range into nulls or other numbers.
@@ -236,6 +240,81 @@ def cast_column(  # noqa: C901 - one case per kind of type
         case _:
             message = f"the column {name!r} is of another kind in the data than in the table"
             raise SchemaMismatchError(message, column=name)
+
+
+def _check_has_fields(target: dict[str, Any], given: dict[str, Any], name: str) -> None:
+    """Reject a struct with fields that the table's lacks: they would be lost.
+
+    Raises:
+        SchemaMismatchError: There is such a field.
+    """
+    known = {field["name"].lower() for field in target["fields"]}
+    more = [f"{name}.{field['name']}" for key, field in given.items() if key not in known]
+    if more:
+        there = ", ".join(field["name"] for field in target["fields"])
+        message = (
+            f"the table lacks fields that the data has: {', '.join(more)}; the fields of {name!r} are {there}: leave "
+            "the others out, or add them with mergeSchema"
+        )
+        raise SchemaMismatchError(message, column=more[0])
+
+
+def by_position(frame: Any, fields: Sequence[dict[str, Any]], *, evolves: bool) -> Any:
+    """Return a frame whose structs have the names of the table's fields, at every depth, by their positions.
+
+    Args:
+        frame: The rows, whose columns have the names of the table's.
+        fields: The table's columns, as in the JSON of a schema.
+        evolves: Whether structs may have more fields than the table's; they follow them with their own names.
+
+    Raises:
+        InvalidArgumentError: A struct has fewer fields than the table's, or more.
+    """
+    from pyspark.sql import functions
+
+    known = {field["name"].lower(): plain_type(field["type"]) for field in fields}
+    columns: list[Any] = []
+    is_renamed = False
+    for field in json.loads(frame.schema.json())["fields"]:
+        name, column = field["name"], functions.col(quoted(field["name"]))
+        source = with_collations(field)["type"]
+        renamed = _with_names(source, known.get(name.lower(), source), name, evolves=evolves)
+        if renamed != source:
+            is_renamed = True
+            # A cast of a struct goes by position.
+            column = column.cast(spark_type(renamed)).alias(name)
+        columns.append(column)
+    return frame.select(*columns) if is_renamed else frame
+
+
+def _with_names(source: Any, target: Any, name: str, *, evolves: bool) -> Any:
+    """Return a type with the names of another one's fields, by position."""
+    match source, target:
+        case {"type": "struct"}, {"type": "struct"}:
+            given, wanted = source["fields"], target["fields"]
+            if len(given) < len(wanted) or (len(given) > len(wanted) and not evolves):
+                paths = ", ".join(f"{name}.{field['name']}" for field in wanted)
+                message = f"{len(wanted)} columns ({paths}) are to get values, the rows have {len(given)}"
+                raise InvalidArgumentError(message)
+            pairs = zip(given, wanted, strict=False)
+            named = [
+                {**of, "name": to["name"], "type": _with_names(of["type"], to["type"], to["name"], evolves=evolves)}
+                for of, to in pairs
+            ]
+            return {**source, "fields": [*named, *given[len(wanted) :]]}
+        case {"type": "array"}, {"type": "array"}:
+            element = _with_names(source["elementType"], target["elementType"], f"{name}.element", evolves=evolves)
+            return {**source, "elementType": element}
+        case {"type": "map"}, {"type": "map"}:
+            parts = {
+                f"{part}Type": _with_names(
+                    source[f"{part}Type"], target[f"{part}Type"], f"{name}.{part}", evolves=evolves
+                )
+                for part in ("key", "value")
+            }
+            return {**source, **parts}
+        case _:
+            return source
 
 
 def required(fields: Sequence[dict[str, Any]], above: list[str]) -> list[list[str]]:
@@ -260,6 +339,11 @@ def checked(rows: Any, checks: list[tuple[str, str]], columns: Columns, function
     """Return the rows with checks that raise for a violation: null counts as false."""
     if not checks:
         return rows
+    # In the log the empty string is null.
+    for field in columns.partition:
+        if str(field["type"]).startswith("string") and field["name"] in rows.columns:
+            value = functions.col(quoted(field["name"]))
+            rows = rows.withColumn(field["name"], functions.when(functions.length(value) > 0, value))
     first = next(field["name"] for field in columns.fields if field["name"] in rows.columns)
     guarded: Any = None
     for name, sql in checks:
