@@ -417,5 +417,12 @@ class HandleOwner:
 
 
 def handle_of(table: HandleOwner) -> TableHandle:
-    """Return the handle of a `DeltaTable`."""
+    """Return the handle of a `DeltaTable`.
+
+    Raises:
+        TypeError: The argument of a public function is no table, but for example its path.
+    """
+    if not isinstance(table, HandleOwner):  # pyright: ignore[reportUnnecessaryIsInstance]
+        message = f"the table must be a DeltaTable, not a {type(table).__name__}"
+        raise TypeError(message)
     return table._handle  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]

@@ -607,7 +607,7 @@ def as_schema(schema: object) -> Schema:
         raise
     except (TypeError, ValueError) as error:
         message = f"not a schema: {error}; pass a deltafast or Arrow schema, or a dict of column names and types"
-        raise InvalidArgumentError(message) from error
+        raise InvalidArgumentError(message) from None
 
 
 def _field_of(name: str, kind: object) -> Field:

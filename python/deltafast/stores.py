@@ -42,7 +42,7 @@ from weakref import WeakKeyDictionary
 
 from deltafast import _core
 from deltafast._util.locations import without_secrets
-from deltafast.exceptions import InvalidArgumentError
+from deltafast.exceptions import InvalidArgumentError, printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -691,11 +691,11 @@ class ObstoreStore(_Rooted):
         except (AlreadyExistsError, PreconditionError):
             return False
         except (PermissionDeniedError, UnauthenticatedError) as error:
-            message = f"access denied; check the credentials: {error}"
-            raise PermissionError(message) from error
-        except NotSupportedError as error:
+            message = printable(f"access denied; check the credentials: {error}")
+            raise PermissionError(message) from None
+        except NotSupportedError:
             message = "the store makes no conditional requests"
-            raise NotImplementedError(message) from error
+            raise NotImplementedError(message) from None
         return True
 
     def create(self, path: str) -> NewFile:

@@ -10,6 +10,7 @@ import pytest
 from deltafast import DeltaTable, write_deltalake
 from deltafast.layout import measure
 from deltafast.layout.measure import MAX_RANGE_FILES, MAX_RANGES
+from deltafast.layout.picture import draw, svg
 
 DAY = dt.date(2026, 1, 1)
 
@@ -63,3 +64,13 @@ def test_notebooks_show_the_picture(table, monkeypatch):
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     assert list(layout._repr_mimebundle_()) == ["text/plain"]
+
+
+@pytest.mark.parametrize("argument", ["sales", 5, None])
+def test_only_a_table_is_measured_and_only_a_layout_drawn(argument, tmp_path):
+    kind = type(argument).__name__
+    with pytest.raises(TypeError, match=f"the table must be a DeltaTable, not a {kind}$"):
+        measure(argument)
+    for function in (svg, lambda layout: draw(layout, tmp_path / "x.svg")):
+        with pytest.raises(TypeError, match=rf"a result of deltafast\.layout\.measure, not a {kind}$"):
+            function(argument)

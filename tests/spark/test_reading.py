@@ -200,6 +200,16 @@ def test_changes_are_those_of_the_reference(reference, spark, tables):
             deltafast.spark.read(spark, tables["tracked"], options=wrong)
 
 
+@pytest.mark.parametrize("value", ["latest", "x", "1.5", "", "1_0", "9" * 30])
+@pytest.mark.parametrize("name", ["startingVersion", "endingVersion", "versionAsOf"])
+def test_an_option_that_is_no_version_is_named_with_its_value(spark, tables, name, value):
+    options = {name: value}
+    if name != "versionAsOf":
+        options = {"readChangeFeed": "true", "startingVersion": "0"} | options
+    with pytest.raises(InvalidArgumentError, match=f"^{name} must be the number of a version, not '{value}'$"):
+        deltafast.spark.read(spark, tables["tracked"], options=options)
+
+
 def test_a_feed_after_the_newest_version_is_an_error_or_empty(reference, spark, tables):
     setting = "spark.databricks.delta.changeDataFeed.timestampOutOfRange.enabled"
     starts = ({"startingVersion": 99}, {"startingTimestamp": "2999-01-01 00:00:00"})

@@ -838,7 +838,7 @@ def _with_numbers(data: Data, kinds: Mapping[str, Any]) -> Data:
             wrong = re.search(r"'(.*)' as a scalar", str(error))
             arrow = {"float": "Float32", "double": "Float64"}.get(str(kind), str(kind).capitalize())
             message = f"Cast error: Cannot cast string '{wrong[1] if wrong else '?'}' to value of {arrow} type"
-            raise SchemaMismatchError(message, column=name) from error
+            raise SchemaMismatchError(message, column=name) from None
         rows = rows.set_column(place, rows.schema.field(place).with_type(kind), column)
     return rows
 

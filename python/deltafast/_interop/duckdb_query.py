@@ -16,7 +16,7 @@ import duckdb
 
 from deltafast import _core
 from deltafast._handle import handle_of
-from deltafast.exceptions import InvalidArgumentError
+from deltafast.exceptions import InvalidArgumentError, printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -233,6 +233,9 @@ class QueryBuilder:
 
         Returns:
             The builder itself.
+
+        Raises:
+            TypeError: The table is not a `DeltaTable`.
         """
         self._tables[table_name] = source_of(handle_of(delta_table))
         return self
@@ -260,8 +263,9 @@ class QueryBuilder:
         try:
             return interruptible(cursor, run)
         except duckdb.Error as error:
-            message = self._explained(error)
-            if message is None:
+            # Values and names in messages may have control characters.
+            message = printable(self._explained(error) or str(error), keep="\n\t")
+            if message == str(error):
                 raise
             raise type(error)(message) from None
 

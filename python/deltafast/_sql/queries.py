@@ -66,7 +66,8 @@ def run_query(query: Query, tables: Tables) -> pa.RecordBatchReader:
             message = tables.unknown(name)
         elif (refused := refused_access(error, "sql(.., external_access=True) allows it")) is not None:
             message = refused
-        raise InvalidArgumentError(message) from error
+        # DuckDB's own message has control characters of values, which a traceback would print.
+        raise InvalidArgumentError(message) from None
 
 
 def _unplaced(part: TableName | Changes | Facts) -> TableName | Changes | Facts:

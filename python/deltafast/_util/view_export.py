@@ -48,7 +48,7 @@ def exportable(data: Any) -> Any:
         message = (
             f"pyarrow {pa.__version__} cannot export views within dictionaries; cast the column to string: {error}"
         )
-        raise InvalidArgumentError(message) from error
+        raise InvalidArgumentError(message) from None
 
 
 def _has_view(kind: Any) -> bool:

@@ -36,17 +36,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns:
         The exit code.
     """
+    from deltafast.cli.show import escaping_output
+
+    with escaping_output():
+        return _run(arguments)
+
+
+def _run(arguments: Sequence[str] | None) -> int:
     from deltafast.cli.opening import UsageError
     from deltafast.cli.parser import parse
 
     try:
         run, given = parse(arguments)
-    except SystemExit as done:
-        return done.code if isinstance(done.code, int) else 2
-    try:
         with warnings.catch_warnings():
             warnings.showwarning = _warn
             return names_missing(run)(**given) or 0
+    except SystemExit as done:
+        return done.code if isinstance(done.code, int) else 2
     except KeyboardInterrupt:
         return _fail("interrupted", _INTERRUPTED)
     except (InvalidArgumentError, MissingLibraryError, TableNotFoundError, UsageError, VersionNotFoundError) as error:

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 from functools import partial
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 from deltafast import _core
 from deltafast.cli import commands, row_commands, table_commands
+from deltafast.cli.opening import UsageError
 from deltafast.exceptions import printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 __all__ = ["parse"]
+
+#: Arguments that only Python's own file functions use, which take names of any bytes.
+_FILES = {"output"}
 
 
 class _Parser(argparse.ArgumentParser):
@@ -91,6 +96,7 @@ def parse(arguments: Sequence[str] | None) -> tuple[Callable[..., int | None], d
 
     Raises:
         SystemExit: The help was printed, or the arguments are invalid, which was reported; its code is the exit code.
+        UsageError: An argument is not text.
     """
     parser = _parser()
     if "_ARGCOMPLETE" in os.environ:  # a shell asks for the completions of a line
@@ -98,7 +104,39 @@ def parse(arguments: Sequence[str] | None) -> tuple[Callable[..., int | None], d
 
         argcomplete.autocomplete(parser)
     given = vars(parser.parse_args(arguments))
-    return given.pop("run"), given
+    run = given.pop("run")
+    for name, value in given.items():
+        if name not in _FILES:
+            _check_text(value)
+    return run, given
+
+
+def _check_text(value: Any) -> None:
+    """Refuse arguments whose bytes are not text in the encoding of the locale; Python decodes them as surrogates.
+
+    Raises:
+        UsageError: Such an argument; of `KEY=VALUE` only the key is shown, since the value may be a secret.
+    """
+    if isinstance(value, list):
+        for part in cast("list[Any]", value):
+            _check_text(part)
+    elif isinstance(value, dict):
+        for key, part in cast("dict[str, str]", value).items():
+            _check_text(key)
+            if not _is_text(part):
+                raise _not_text(f"the value of {key}")
+    elif isinstance(value, str) and not _is_text(value):
+        raise _not_text(f"the argument {value!r}")
+
+
+def _is_text(value: str) -> bool:
+    return not any("\ud800" <= character <= "\udfff" for character in value)
+
+
+def _not_text(what: str) -> UsageError:
+    encoding = sys.getfilesystemencoding()
+    advice = "" if encoding == "utf-8" else "; to pass UTF-8, set PYTHONUTF8=1"
+    return UsageError(f"{what} is not text in the encoding {encoding}{advice}")
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -5,12 +5,15 @@ separated by tabs and not padded.
 
 Text comes from tables, paths and servers, which may hold characters that a terminal obeys. Everything that is printed
 passes `_print`, and before it `printable` or, for JSON, `json_text`, which writes such characters as JSON's escapes.
+Characters that the encoding of the output lacks are escapes, too: `escaping_output` sets this for all commands.
 """
 
 from __future__ import annotations
 
 import base64
+import contextlib
 import datetime as dt
+import io
 import json
 import math
 import sys
@@ -22,20 +25,54 @@ from deltafast._libraries import is_installed
 from deltafast.exceptions import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Generator, Iterable, Mapping, Sequence
 
     from rich.console import Console
 
     from deltafast.doctor import Finding
     from deltafast.layout import Layout
 
-__all__ = ["bars", "cells", "facts", "findings", "json_text", "layout", "line", "lines", "machine"]
+__all__ = ["bars", "cells", "escaping_output", "facts", "findings", "json_text", "layout", "line", "lines", "machine"]
 __all__ += ["plain", "problem", "rows", "text"]
 
 _WIDE = 100
 _BAR = 30
 #: Escape sequences of terminals.
 _COLORS = {"green": 32, "red": 31, "yellow": 33}
+
+
+@contextlib.contextmanager
+def escaping_output() -> Generator[None]:
+    r"""Write characters that the encoding of an output lacks as escapes, as `\u4e2d`, instead of raising an error.
+
+    Such encodings are those of old consoles (cp1252), of `LC_ALL=C` and of `PYTHONIOENCODING`. On return the streams
+    handle errors as before, since a program may call the command line, too.
+    """
+    streams: list[Any] = [stream for stream in (sys.stdout, sys.stderr) if isinstance(stream, io.TextIOWrapper)]
+    handlers = [stream.errors for stream in streams]
+    for stream in streams:
+        stream.reconfigure(errors="backslashreplace")
+    try:
+        yield
+    finally:
+        for stream, errors in zip(streams, handlers, strict=True):
+            # Setting it flushes, which fails if the reader of a pipe is gone or the stream is closed.
+            with contextlib.suppress(OSError, ValueError):
+                stream.reconfigure(errors=errors)
+
+
+def _is_encodable(shown: str) -> bool:
+    """Return whether the encoding of standard output has all characters."""
+    try:
+        shown.encode(getattr(sys.stdout, "encoding", None) or "utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _symbol(drawn: str, plain_text: str) -> str:
+    """Return a symbol of our own, or its substitute where an escape would stand for it."""
+    return drawn if _is_encodable(drawn) else plain_text
 
 
 def line(message: str, *, err: bool = False) -> None:
@@ -104,12 +141,19 @@ def _drawn(value: str) -> str:
 
 def machine(value: Any) -> None:
     """Print one JSON document."""
-    _print(json_text(value))
+    document = json_text(value)
+    # `escaping_output` would write escapes of Python, which JSON does not have.
+    _print(document if _is_encodable(document) else json_text(value, only_ascii=True))
 
 
-def json_text(value: Any) -> str:
-    """Return JSON in one line; characters that a terminal obeys or hides are escapes, which keep them."""
-    document = json.dumps(plain(value), ensure_ascii=False, allow_nan=False)
+def json_text(value: Any, *, only_ascii: bool = False) -> str:
+    """Return JSON in one line; characters that a terminal obeys or hides are escapes, which keep them.
+
+    Args:
+        value: The value.
+        only_ascii: Whether all characters outside ASCII are escapes.
+    """
+    document = json.dumps(plain(value), ensure_ascii=only_ascii, allow_nan=False)
     if document.isprintable():
         return document
     # Such characters stand only in strings, where JSON takes an escape for each.
@@ -190,25 +234,28 @@ def findings(found: Sequence[Finding], uri: str) -> None:
     """Print findings with their remedies."""
     out = sys.stdout
     if not found:
-        _print(f"{_colored('✓', 'green', out)} {printable(uri)} is well")
+        _print(f"{_colored(_symbol('✓', 'ok:'), 'green', out)} {printable(uri)} is well")
     for finding in found:
-        mark, color = ("✗ problem", "red") if finding.level == "problem" else ("! advice", "yellow")
+        problem_mark = f"{_symbol('✗', '!!')} problem"
+        mark, color = (problem_mark, "red") if finding.level == "problem" else ("! advice", "yellow")
         _print(f"{_colored(mark, color, out)} {printable(f'{finding.what}: {finding.message}')}")
-        line(f"    → {finding.remedy}")
+        line(f"    {_symbol('→', '->')} {finding.remedy}")
 
 
 def bars(title: str, values: Sequence[tuple[str, float, str]], *, most: float | None = None) -> None:
     """Print a bar chart of (name, value, note); `most` is the value of a full bar."""
     longest = most or max((value for _, value, _ in values), default=0) or 1
+    block = _symbol("█", "#")
+    drawn = [(name, block * max(1, round(_BAR * value / longest)), note) for name, value, note in values]
     console = _console()
     if console is None:
-        _plain([(name, "█" * max(1, round(_BAR * value / longest)), note) for name, value, note in values], title)
+        _plain(drawn, title)
         return
     from rich.table import Table
 
     table = Table(box=None, show_header=False, title=title, title_justify="left", title_style="bold", padding=(0, 1))
-    for name, value, note in values:
-        table.add_row(_drawn(name), f"[blue]{'█' * max(1, round(_BAR * value / longest))}[/blue]", _drawn(note))
+    for name, bar, note in drawn:
+        table.add_row(_drawn(name), f"[blue]{bar}[/blue]", _drawn(note))
     console.print(table)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from deltafast._handle import handle_of
 from deltafast._libraries import names_missing
 from deltafast.exceptions import DeltaError, MissingLibraryError
 from deltafast.layout.layout_data import LayoutData, Overlap, Part, Ranges, Size, State
@@ -52,6 +53,7 @@ def measure(table: DeltaTable, *, versions: int = 20) -> Layout:
         The layout; sizes in bytes.
 
     Raises:
+        TypeError: The table is not a `DeltaTable`.
         DeltaError: As `DeltaTable.get_add_actions`.
         MissingLibraryError: DuckDB is not installed.
 
@@ -64,6 +66,7 @@ def measure(table: DeltaTable, *, versions: int = 20) -> Layout:
     """
     from deltafast._interop.duckdb_query import connect
 
+    handle_of(table)  # refuses a path, for which the method would find no attribute
     files = DeltaTable.get_add_actions(table, flatten=True)
     connection = connect()
     connection.register("files", files)

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any, cast
 from deltafast._display import size_text
 from deltafast._libraries import names_missing
 from deltafast.exceptions import InvalidArgumentError, printable
+from deltafast.layout.layout_data import LayoutData
 
 if TYPE_CHECKING:
     import os
 
-    from deltafast.layout.layout_data import LayoutData, Ranges
+    from deltafast.layout.layout_data import Ranges
 
 __all__ = ["draw", "svg"]
 
@@ -38,6 +39,7 @@ def draw(layout: LayoutData, path: str | os.PathLike[str]) -> None:
         path: The file to write; its suffix `.svg`, `.png`, `.pdf` or `.html` selects the format.
 
     Raises:
+        TypeError: The layout is not a `Layout`.
         InvalidArgumentError: The suffix is unknown, or the folder does not exist or cannot be written to.
         MissingLibraryError: matplotlib is not installed.
 
@@ -66,6 +68,7 @@ def svg(layout: LayoutData) -> str:
     """Return the picture as an SVG element.
 
     Raises:
+        TypeError: The layout is not a `Layout`.
         MissingLibraryError: matplotlib is not installed.
     """
     return _svg_of(_figure(layout))
@@ -98,6 +101,10 @@ def _save(figure: Any, target: Any, kind: str) -> None:
 
 def _figure(layout: LayoutData) -> Any:
     from matplotlib.figure import Figure
+
+    if not isinstance(layout, LayoutData):  # pyright: ignore[reportUnnecessaryIsInstance]
+        message = f"the layout must be a result of deltafast.layout.measure, not a {type(layout).__name__}"
+        raise TypeError(message)
 
     rows = 3 if layout.ranges else 2
     figure: Any = Figure(figsize=(13, 4 * rows + 0.5), layout="constrained")

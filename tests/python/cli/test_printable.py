@@ -5,14 +5,18 @@ from __future__ import annotations
 import io
 import json
 import logging
+import os
 import pickle
 import re
+import subprocess
 import sys
 import traceback
 import unicodedata
 import warnings
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any, cast
 
+import duckdb
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -20,7 +24,9 @@ from hypothesis import strategies as st
 from pyarrow import csv
 
 import deltafast
-from deltafast import DeltaTable, Field, Schema, sql, write_deltalake
+from deltafast import DeltaTable, Field, QueryBuilder, Schema, sql, write_deltalake
+from deltafast._deltalake.table import _with_numbers as numbers_of_strings
+from deltafast._interop.duckdb_query import ViewQueryBuilder
 from deltafast._util.locations import local_path
 from deltafast.catalog.rest_client import CatalogError
 from deltafast.check import Finding as StoreFinding
@@ -31,9 +37,6 @@ from deltafast.doctor.finding import FindingList
 from deltafast.exceptions import DeltaError, DeltaWarning, printable
 from deltafast.layout import measure
 from deltafast.transaction import AddAction, CommitProperties, RemoveAction
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 #: Title and clipboard of a terminal, clearing, C1, a carriage return, marks of direction, hidden characters.
 NASTY = (
@@ -203,6 +206,139 @@ def test_json_is_printable_and_lossless_for_any_text(value):
     assert json.loads(document) == {value: [value]}
 
 
+#: Text that most encodings lack: other scripts, a symbol, a character beyond the basic plane; and our own symbols.
+FOREIGN = "日本 é € 😀"
+
+
+@pytest.fixture
+def run_in(monkeypatch):
+    """Run a command whose output streams have an encoding; returns the exit code and the text of both."""
+
+    def run(encoding: str, *arguments: str) -> tuple[int, str, str]:
+        streams = [io.TextIOWrapper(io.BytesIO(), encoding, newline="") for _ in range(2)]
+        monkeypatch.setattr(sys, "stdout", streams[0])
+        monkeypatch.setattr(sys, "stderr", streams[1])
+        code = main(arguments)
+        monkeypatch.undo()
+        assert [stream.errors for stream in streams] == ["strict", "strict"]
+        out, err = (stream.buffer.getvalue() for stream in streams)  # pyright: ignore[reportAttributeAccessIssue]
+        return code, out.decode(encoding), err.decode(encoding)
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def foreign(tmp_path_factory) -> str:
+    """A table whose names, values, properties and comments need Unicode."""
+    path = tmp_path_factory.mktemp("foreign") / "t日"
+    fields = [Field("id", "long"), Field(f"n {FOREIGN}", "string", metadata={"comment": FOREIGN})]
+    properties = {"delta.columnMapping.mode": "name", "delta.enableChangeDataFeed": "true", f"k {FOREIGN}": FOREIGN}
+    DeltaTable.create(path, Schema(fields), description=FOREIGN, configuration=properties)
+    write_deltalake(path, {"id": [1], f"n {FOREIGN}": [FOREIGN]}, mode="append")
+    return str(path)
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "cp1252", "shift_jis", "utf-8"])
+@pytest.mark.parametrize("as_json", [False, True])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["info", "{t}"],
+        ["history", "{t}"],
+        ["files", "{t}"],
+        ["head", "{t}"],
+        ["sql", "SELECT '日本 é' AS \"x €\""],
+        ["schema", "{t}"],
+        ["schema", "{t}", "--ddl"],
+        ["diff", "{t}", "0", "1"],
+        ["tail", "{t}"],
+        ["explain", "{t}", "-w", "`n {foreign}` = '{foreign}'"],
+        ["layout", "{t}"],
+        ["doctor", "{t}"],
+    ],
+)
+def test_characters_that_the_encoding_of_the_output_lacks_are_escapes(arguments, as_json, encoding, foreign, run_in):
+    words = [part.format(t=foreign, foreign=FOREIGN) for part in arguments]
+    code, out, err = run_in(encoding, *words, *(["--json"] if as_json else []))
+    assert (code, err) == (0, "")
+    reference = run_in("utf-8", *words, *(["--json"] if as_json else []))[1]
+    if as_json:
+        # The same values: JSON's escapes lose nothing.
+        assert [json.loads(line) for line in out.splitlines()] == [json.loads(line) for line in reference.splitlines()]
+    elif arguments[0] not in ("layout", "doctor"):  # our own symbols have substitutes, not escapes
+        assert out == reference.encode(encoding, "backslashreplace").decode(encoding)
+
+
+def test_symbols_of_ours_have_substitutes_in_other_encodings(foreign, run_in):
+    assert "█" in run_in("utf-8", "layout", foreign)[1]
+    assert "###" in run_in("ascii", "layout", foreign)[1]
+    assert "\\u2588" not in run_in("ascii", "layout", foreign)[1]
+    assert run_in("ascii", "doctor", foreign)[1].startswith("ok: ")
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "cp1252"])
+def test_errors_and_help_are_printed_in_any_encoding(encoding, foreign, run_in):
+    code, out, err = run_in(encoding, "head", foreign, "-c", FOREIGN)
+    assert (code, out) == (2, "")
+    assert err.startswith("error: the table has no column")
+    assert "\\u65e5" in err
+    assert run_in(encoding, "head", "--help")[0] == 0
+    assert run_in(encoding, "head", foreign, "-n", FOREIGN)[0] == 2
+
+
+@given(value=st.text(st.characters(exclude_categories=["Cs"])), encoding=st.sampled_from(["ascii", "cp1252", "koi8-r"]))
+def test_json_is_lossless_in_any_encoding(value, encoding):
+    stream = io.TextIOWrapper(io.BytesIO(), encoding, newline="")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "stdout", stream)
+        with show.escaping_output():
+            show.machine({value: [value]})
+    document = stream.buffer.getvalue().decode(encoding)  # pyright: ignore[reportAttributeAccessIssue]
+    assert json.loads(document) == {value: [value]}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="arguments are Unicode there")
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        (["info", "/nowhere/x\udcff"], r"x\udcff"),
+        (["head", "{t}", "-c", "n\udcff"], r"n\udcff"),
+        (["head", "{t}", "-w", "id = '\udcff'"], r"\udcff"),
+        (["sql", "SELECT '\udcff'"], r"\udcff"),
+        (["append", "{t}", "rows.csv", "no\udcff.csv"], r"no\udcff.csv"),
+        (["alter", "{t}", "--set", "user.key=\udcff"], "the value of user.key"),
+        (["alter", "{t}", "--set", "user.\udcff=1"], r"user.\udcff"),
+        (["alter", "{t}", "--drop-column", "\udcff"], r"\udcff"),
+        (["create", "/nowhere/\udcff", "id INT"], r"\udcff"),
+        (["info", "{t}", "-o", "secret=hidden\udcff"], "the value of secret"),
+    ],
+)
+def test_an_argument_that_is_not_text_is_named_in_one_line(arguments, named, foreign, capsys):
+    assert main([part.format(t=foreign) for part in arguments]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert re.fullmatch(r"error: .* is not text in the encoding utf-8\n", err)
+    assert named in err
+    assert "hidden" not in err
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere names of files are Unicode")
+def test_a_program_takes_bytes_that_are_not_text_for_files_only(foreign, tmp_path):
+    command = [sys.executable, "-m", "deltafast"]
+    plain = {key: value for key, value in os.environ.items() if not key.startswith(("PYTHONIO", "LC_"))}
+    target = os.fsencode(tmp_path) + b"/rows\xff.csv"
+    subprocess.run([*command, "export", foreign, target], check=True, capture_output=True, env=plain)
+    assert Path(os.fsdecode(target)).exists()
+    # Without UTF-8 in the locale.
+    bare = plain | {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    done = subprocess.run([*command, "head", "x", "-c", "日"], capture_output=True, text=True, check=False, env=bare)
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: the argument ")
+    assert "PYTHONUTF8=1" in done.stderr
+    done = subprocess.run([*command, "sql", "SELECT chr(26085) AS x"], capture_output=True, check=True, env=bare)
+    assert done.stdout.split() == [b"x", rb"\u65e5"]
+
+
 @given(value=st.text() | st.text(st.characters(categories=["Cc", "Cf", "Cs", "Zl", "Zp"])))
 def test_printable_text_has_no_control_character_and_stays_as_it_is(value):
     shown = printable(value)
@@ -274,6 +410,49 @@ def error_of(function) -> str:
         function()
     assert not isinstance(caught.value, (AssertionError, KeyError))
     return "".join(traceback.format_exception_only(caught.value))
+
+
+def traceback_of(function) -> str:
+    """The whole traceback of an error as Python prints it, with the errors that caused it."""
+    with pytest.raises(Exception) as caught:  # noqa: PT011 - of any class
+        function()
+    return "".join(traceback.format_exception(caught.value))
+
+
+#: Calls in which another library refuses a value or name of a table.
+CHAINED: dict[str, Any] = {
+    "a value in sql": lambda t: sql(f'SELECT CAST("{NAME}" AS INT) FROM t', t=t),
+    "a name in sql": lambda t: sql(f'SELECT "{NASTY}" FROM t', t=t),
+    "a table in sql": lambda t: sql(f'SELECT * FROM "{NASTY}"', t=t),
+    "a value of a builder": lambda t: QueryBuilder().register("t", t).execute(f'SELECT CAST("{NAME}" AS INT) FROM t'),
+    "a name of a builder": lambda t: QueryBuilder().register("t", t).execute(f'SELECT "{NASTY}" FROM t'),
+    "a table of a builder": lambda t: QueryBuilder().register("t", t).execute(f'SELECT * FROM "{NASTY}"'),
+    "a value of deltalake's builder": lambda t: (
+        ViewQueryBuilder().register("t", t).execute(f'SELECT CAST("{NAME}" AS INT) FROM t')
+    ),
+    "a string for a number": lambda _: numbers_of_strings({"n": pa.array([NASTY])}, {"n": pa.int64()}),
+    "a schema that is none": lambda _: DeltaTable.create("/nowhere", cast("Any", UnreadableSchema())),
+}
+
+
+class UnreadableSchema:
+    """An object whose export fails with a text of a table."""
+
+    def __arrow_c_schema__(self) -> object:
+        raise ValueError(NASTY)
+
+
+@pytest.mark.parametrize("what", CHAINED)
+def test_a_traceback_has_no_control_character(what, place):
+    shown = traceback_of(lambda: CHAINED[what](DeltaTable(place)))
+    # The lines of code and the marks below them are our own.
+    assert hidden(shown) == ""
+    assert "__arrow_c_schema__" not in shown
+
+
+def test_an_error_of_duckdb_keeps_its_class():
+    with pytest.raises(duckdb.ConversionException, match=r"\\x1b\[31m"):
+        QueryBuilder().execute("SELECT CAST(chr(27) || '[31m' AS INT)")
 
 
 SHOWN: dict[str, Any] = {

@@ -216,6 +216,13 @@ class TestExternalAccess:
         assert found == ["duckdb_query.py"]
 
 
+@pytest.mark.parametrize("kind", [QueryBuilder, ViewQueryBuilder])
+@pytest.mark.parametrize("table", [5, "events", None, pa.table({"id": [1]})], ids=lambda table: type(table).__name__)
+def test_only_a_delta_table_can_be_registered(kind, table):
+    with pytest.raises(TypeError, match=f"the table must be a DeltaTable, not a {type(table).__name__}$"):
+        kind().register("t", table)
+
+
 def test_an_unknown_table_is_named_with_what_is_registered(builder):
     with pytest.raises(duckdb.CatalogException, match=r"there is no table `nothing` \(registered: events\); use Query"):
         builder.execute("SELECT * FROM nothing")

@@ -18,7 +18,7 @@ from deltafast.spark._enable.statement_handler import ParsedStatements
 from deltafast.spark._scan.reader import followed, read
 from deltafast.spark._session.java_calls import delta_provider, put_parser, set_handler, take_parser_back
 from deltafast.spark._session.java_library import first_line
-from deltafast.spark._session.session import Session
+from deltafast.spark._session.session import Session, version_number
 from deltafast.spark._session.unity_tables import CATALOG_CLASS
 from deltafast.spark._streaming.stream_source import plan_streams
 from deltafast.spark._write.physical_schema import fits_as_stored
@@ -281,9 +281,7 @@ def read_frame(spark: Any, options: Mapping[str, Any]) -> Any:
     at = re.fullmatch(r"(.+)@v(\d+)", path)
     if at and not {"versionAsOf", "timestampAsOf"} & given.keys():
         path, given["versionAsOf"] = at[1], at[2]
-    if not re.fullmatch(r"\s*[+-]?\d+\s*", str(given.get("versionAsOf", "0"))):
-        message = f"versionAsOf must be the number of a version, not {given['versionAsOf']!r}"
-        raise InvalidArgumentError(message)
+    version_number("versionAsOf", given.get("versionAsOf", 0))
     if str(given.get("readChangeFeed", given.get("readChangeData", "false"))).lower() != "true":
         given = {key: value for key, value in given.items() if key in ("versionAsOf", "timestampAsOf")}
     return read(spark, path, options=given) if given else followed(spark, path)

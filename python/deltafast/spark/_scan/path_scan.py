@@ -86,7 +86,7 @@ def scan(version: Version, listing: Listing, data: list[dict[str, Any]]) -> Any:
                 f"version {version.number} of the Delta table at {version.place.hadoop} cannot be read any more: its "
             )
             message += f"data file {missing[1]} is gone, as a vacuum has it; read a newer version"
-            raise DataFileNotFoundError(message, path=missing[1]) from error
+            raise DataFileNotFoundError(message, path=missing[1]) from None
     needs_words = listing.vectors is not None
     if not listing.constants:
         return frame

@@ -11,7 +11,7 @@ from deltafast.spark._scan import file_index, path_scan, python_scan
 from deltafast.spark._scan.change_scan import changes
 from deltafast.spark._scan.physical_columns import field_of, quoted, spark_schema
 from deltafast.spark._scan.snapshot import Version, change_data_range, check_timestamp
-from deltafast.spark._session.session import Session, timestamp_in_zone
+from deltafast.spark._session.session import Session, timestamp_in_zone, version_number
 from deltafast.spark._session.storage import place_of
 from deltafast.table import DeltaTable
 
@@ -123,7 +123,7 @@ def read(
         place = place_of(session, path, storage_options)
         table = DeltaTable(
             place.uri,
-            version=None if version is None else int(version),
+            version=None if version is None else version_number("versionAsOf", version),
             timestamp=timestamp,
             storage_options=place.options or None,
             time_zone=session.zone,

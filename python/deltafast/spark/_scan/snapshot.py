@@ -18,7 +18,7 @@ from deltafast.exceptions import (
     VersionNotFoundError,
 )
 from deltafast.spark._scan.physical_columns import Columns, field_of, mapping_mode, spark_schema, string_collations
-from deltafast.spark._session.session import timestamp_in_zone
+from deltafast.spark._session.session import timestamp_in_zone, version_number
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -323,9 +323,9 @@ def _check_collations(session: Session, columns: Columns) -> None:
                 schema = spark_schema([field_of("_", f"string collate {name}")])
                 try:
                     session.spark._jsparkSession.parseDataType(schema.json())
-                except Exception as error:
+                except Exception:  # noqa: BLE001 - Java's, whose text has the column's type
                     message = f"the column `{path}` has the collation {name}, which Spark does not have"
-                    raise DeltaProtocolError(message, column=path, feature="collations") from error
+                    raise DeltaProtocolError(message, column=path, feature="collations") from None
 
 
 def check_timestamp(table: DeltaTable, timestamp: str | datetime) -> None:
@@ -368,7 +368,7 @@ def change_data_range(
         as_opened: Whether the feed has the snapshot's columns also with column mapping.
 
     Raises:
-        InvalidArgumentError: The combination of arguments or the range is invalid.
+        InvalidArgumentError: A version is not a number, or the combination of arguments or the range is invalid.
     """
     if starts.count(None) == 2:  # noqa: PLR2004 - both
         message = "a change data feed needs startingVersion or startingTimestamp"
@@ -376,7 +376,8 @@ def change_data_range(
     if starts.count(None) != 1 or None not in ends:
         message = "give one of startingVersion and startingTimestamp, and at most one of the two ends, not both"
         raise InvalidArgumentError(message)
-    start_version = None if starts[0] is None else int(starts[0])
+    start_version = None if starts[0] is None else version_number("startingVersion", starts[0])
+    end_version = None if ends[0] is None else version_number("endingVersion", ends[0])
     start_ms = None if starts[1] is None else to_epoch_ms(timestamp_in_zone(str(starts[1]), zone))
     is_after_newest = (start_version is not None and start_version > snapshot.version) or (
         start_ms is not None and start_ms > snapshot.timestamp_ms
@@ -386,7 +387,7 @@ def change_data_range(
     # The core resolves the range and reports at once what is wrong with it.
     found = snapshot.cdf_range(
         starting_version=start_version,
-        ending_version=None if ends[0] is None else int(ends[0]),
+        ending_version=end_version,
         starting_timestamp_ms=start_ms,
         ending_timestamp_ms=None if ends[1] is None else to_epoch_ms(timestamp_in_zone(str(ends[1]), zone)),
         as_opened=as_opened,

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-__all__ = ["Session", "frame_alias", "quiet", "spill", "spilled", "timestamp_in_zone"]
+__all__ = ["Session", "frame_alias", "quiet", "spill", "spilled", "timestamp_in_zone", "version_number", "whole_number"]
 
 _OLDEST = (4, 0)
 _DYNAMIC_PARTITIONS = "spark.databricks.delta.dynamicPartitionOverwrite.enabled"
@@ -198,6 +198,29 @@ def timestamp_in_zone(text: str, zone: str) -> str:
         message = f"not a date and time: {text!r:.60}"
         raise InvalidArgumentError(message) from None
     return (found if found.tzinfo else found.replace(tzinfo=time_zone(zone))).isoformat()
+
+
+def whole_number(option: str, value: object, what: str = "a whole number") -> int:
+    """Return the value of an option that is a number of 64 bits, as delta-spark reads it.
+
+    Args:
+        option: Name of the option.
+        value: Its value, as a number or as text.
+        what: The meaning of the number, for the message.
+
+    Raises:
+        InvalidArgumentError: The value is not such a number.
+    """
+    text = str(value).strip()
+    if not re.fullmatch(r"[+-]?\d{1,19}", text) or not -(1 << 63) <= int(text) < 1 << 63:
+        message = f"{option} must be {what}, not {str(value)!r:.50}"
+        raise InvalidArgumentError(message)
+    return int(text)
+
+
+def version_number(option: str, value: object) -> int:
+    """Return the version that an option names; see `whole_number`."""
+    return whole_number(option, value, "the number of a version")
 
 
 def frame_alias(frame: Any) -> str | None:

@@ -274,7 +274,7 @@ def put_into_catalog(session: Session, name: str, place: Place) -> None:
             f"the table is at {place.hadoop}, but the session's catalog does not take it as {name}: "
             f"{str(error).splitlines()[0]}; use its path, or deltafast.spark.register_view"
         )
-        raise InvalidArgumentError(message) from error
+        raise InvalidArgumentError(message) from None
 
 
 @contextmanager

@@ -27,6 +27,7 @@ from deltafast.exceptions import InvalidArgumentError
 from deltafast.spark._scan.executor_rows import CHANGE_DATA_FIELDS, Opened, arrow_schema
 from deltafast.spark._scan.physical_columns import field_of, plain_type, spark_schema
 from deltafast.spark._session.executor_package import Shipped
+from deltafast.spark._session.session import version_number, whole_number
 from deltafast.spark._session.storage import HadoopSettings, place_of
 from deltafast.spark._streaming import staged_batches
 from deltafast.spark._streaming.batch_planner import BEGINNING, StreamPlan
@@ -113,7 +114,8 @@ class DeltafastDataSource(Shipped, DataSource):
         """Return the columns of the version that is read, to which the frame is pinned."""
         given = self.given
         version = given.get("versionasof")
-        table = self.table(None if version is None else int(version), given.get("timestampasof"))
+        number = None if version is None else version_number("versionAsOf", version)
+        table = self.table(number, given.get("timestampasof"))
         self._version = table.version()
         fields = [field_of(field["name"], plain_type(field["type"])) for field in fields_of(handle_of(table))]
         if is_true(given.get("readchangefeed", given.get("readchangedata"))):
@@ -126,7 +128,8 @@ class DeltafastDataSource(Shipped, DataSource):
         reads_change_data = is_true(given.get("readchangefeed", given.get("readchangedata")))
         _known(given, _READ + _CHANGE_DATA_OPTIONS if reads_change_data else _READ)
         version = getattr(self, "_version", given.get("versionasof"))
-        table = self.table(None if version is None else int(version), None if version else given.get("timestampasof"))
+        number = None if version is None else version_number("versionAsOf", version)
+        table = self.table(number, None if version else given.get("timestampasof"))
         return _Reader(Opened.of(self.place, self.zone, schema), table, given if reads_change_data else None)
 
     def streamReader(self, schema: Any) -> DataSourceStreamReader:  # noqa: N802
@@ -328,7 +331,13 @@ class _Writer(_Staging, DataSourceArrowWriter):
             self._discard(messages)
             message = "txnAppId and txnVersion go together: give both"
             raise InvalidArgumentError(message)
-        app = (str(given["txnappid"]), int(given["txnversion"])) if "txnappid" in given else None
+        app = None
+        if "txnappid" in given:
+            try:
+                app = str(given["txnappid"]), whole_number("txnVersion", given["txnversion"])
+            except InvalidArgumentError:
+                self._discard(messages)
+                raise
         self._commit(messages, app)
 
     def abort(self, messages: list[Any]) -> None:

@@ -125,7 +125,7 @@ def one_line_row_errors() -> Generator[None]:
         for begin, kind in _ROW_ERRORS:
             if begin in text:
                 line = text[text.index(begin) :].splitlines()[0].partition(" SQLSTATE: ")[0]
-                raise kind(line.removeprefix("deltafast: ")) from error
+                raise kind(line.removeprefix("deltafast: ")) from None  # Spark's text has the row
         raise
 
 

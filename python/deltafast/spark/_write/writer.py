@@ -31,7 +31,7 @@ from deltafast.spark._scan.physical_columns import (
 )
 from deltafast.spark._session.cached_rows import refresh_dependents
 from deltafast.spark._session.commit_settings import CommitSettings
-from deltafast.spark._session.session import Session, frame_alias
+from deltafast.spark._session.session import Session, frame_alias, whole_number
 from deltafast.spark._session.storage import core_access, place_of, transaction_version
 from deltafast.spark._write.change_files import write_change_data
 from deltafast.spark._write.core_writer import only_core_writes, write_direct
@@ -411,7 +411,7 @@ def _by_executors(
     tree = None if replaced is None else replaced.get("tree")
     predicate = None if tree is None else to_spark_sql(tree)
     gather = gathered(session, properties, given.get("optimizewrite"))
-    most = max(int(given.get("maxrecordsperfile") or 0), 0)
+    most = max(whole_number("maxRecordsPerFile", given.get("maxrecordsperfile") or 0), 0)
     codec = given.get("compression")
     format_options = of_format(properties, target["protocol"].get("writerFeatures") or (), codec)
     folder, changes = f"spark-{uuid.uuid4()}", f"_change_data/spark-{uuid.uuid4()}" if writes_change_data else None
