@@ -104,6 +104,25 @@ def test_rows_are_those_of_delta_spark(reference, spark, table, tmp_path, statem
     assert found == expected
 
 
+@pytest.mark.parametrize(
+    ("statement", "condition"),
+    [
+        ("INSERT INTO {0} BY NAME SELECT named_struct('z', 1) s, 7 id", "DELTA_METADATA_MISMATCH"),
+        ("INSERT INTO {0} (id, s) SELECT 7, named_struct('x', 1)", "DELTA_INSERT_COLUMN_ARITY_MISMATCH"),
+        ("UPDATE {0} SET s = struct(1, 2)", "DELTA_UPDATE_SCHEMA_MISMATCH_EXPRESSION"),
+        (
+            "INSERT INTO {0} PARTITION (p = 'b') (id, p) VALUES (7, 'c')",
+            "STATIC_PARTITION_COLUMN_IN_INSERT_COLUMN_LIST",
+        ),
+    ],
+)
+def test_a_refusal_has_the_condition_of_delta_spark(spark, table, tmp_path, statement, condition):
+    path = str(shutil.copytree(table, tmp_path / "t"))
+    with pytest.raises(PySparkException) as refused:
+        deltafast.spark.sql(spark, statement.format(f"delta.`{path}`"))
+    assert refused.value.getCondition() == condition
+
+
 @pytest.mark.parametrize("mode", ["append", "overwrite"])
 @pytest.mark.parametrize("values", OF_STRUCT)
 @pytest.mark.parametrize(

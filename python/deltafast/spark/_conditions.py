@@ -179,7 +179,7 @@ _RULES: Final = (
         "Cannot write to already existent path {1} without setting OVERWRITE = 'true'",
     ),
     _rule(
-        r"the value is a struct with the fields .*: an update finds fields by their names",
+        r".*the value is a struct with the fields .*: an update finds fields by their names",
         "DELTA_UPDATE_SCHEMA_MISMATCH_EXPRESSION",
         "42846",
         "Cannot cast the value of an update to the type of its column; all nested columns must match",
