@@ -84,6 +84,8 @@ class Model:
             features.add("variantType")
         if self.partition_by:
             features.add("partitioned")
+        if any(self.columns[name].family == "decimal" for name in self.partition_by):
+            features.add("decimalPartitions")
         if any(_is_escaped_in_paths(name) for name in self.partition_by):
             features.add("escapedPartitionNames")
         if not self.columns:

@@ -26,6 +26,7 @@ FEATURES = (
     "typeWidening",
     "variantType",
     "partitioned",
+    "decimalPartitions",
     "escapedPartitionNames",
     "noColumns",
     "schemaChanged",
@@ -111,7 +112,18 @@ _OF_OTHERS = {
     "deltalake query": Reader(_deltalake_query, frozenset({"typeWidening", "variantType", "noColumns"})),
     "deltalake pyarrow": Reader(
         _deltalake_dataset,
-        frozenset({"columnMapping", "deletionVectors", "v2Checkpoint", "typeWidening", "variantType", "noColumns"}),
+        # deltalake reads the partition value -1.5 as `-1.-5`, also in tables of its own.
+        frozenset(
+            {
+                "columnMapping",
+                "decimalPartitions",
+                "deletionVectors",
+                "noColumns",
+                "typeWidening",
+                "v2Checkpoint",
+                "variantType",
+            }
+        ),
     ),
     "polars delta": Reader(
         _polars_delta,
