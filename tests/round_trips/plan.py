@@ -223,10 +223,13 @@ def _special(chance: random.Random, seed: int, number: int, turn: int) -> Plan:
     configuration: dict[str, str] = {}
     if special == "large":
         sizes = [16 << 20, (16 << 20) + 1, 64 << 20]
-        columns = {"text": _large(of_family("string"), sizes[turn // 8]), "data": _large(of_family("binary"), sizes[0])}
+        columns = {
+            "text": _large(of_family("string"), sizes[turn // 8 % 3]),
+            "data": _large(of_family("binary"), sizes[0]),
+        }
         operations = ["append", "compact"]
     elif special == "wide":
-        families = [chance.choice(PRIMITIVES) for _ in range((300, 1000, 5000)[turn // 8])]
+        families = [chance.choice(PRIMITIVES) for _ in range((300, 1000, 5000)[turn // 8 % 3])]
         columns = {f"column {n}".replace(" ", "_"): draw_type(chance, family) for n, family in enumerate(families)}
         operations = ["append", "update", "checkpoint"]
     elif special == "no columns":

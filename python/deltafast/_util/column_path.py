@@ -15,6 +15,7 @@ def column_text(path: Iterable[str]) -> str:
     """Return the names of a path, joined by dots; a name with dots itself is in backquotes.
 
     Examples:
+        >>> from deltafast._util.column_path import column_text
         >>> column_text(["address", "city"]), column_text(["a.b", "c"])
         ('address.city', '`a.b`.c')
     """
@@ -25,6 +26,7 @@ def parts_of_text(text: str) -> list[str]:
     """Return the names of a path that `column_text` joined.
 
     Examples:
+        >>> from deltafast._util.column_path import parts_of_text
         >>> parts_of_text("`a.b`.c")
         ['a.b', 'c']
     """

@@ -160,7 +160,7 @@ def _writing(name: str, frame_of: Callable[[Any], Any]) -> Callable[[Any], Any]:
                 before(writer, *condition)
                 return
             options = recorded.options | {"path": path}
-            if name == "overwrite" and (where := str(as_condition(*condition))).lower() != "true":
+            if name == "overwrite" and (where := str(as_condition(*condition))).strip("()").lower() != "true":
                 # As in delta-spark, an overwrite of all rows is one without a condition.
                 options["replaceWhere"] = where
             elif name == "overwritePartitions":

@@ -224,5 +224,6 @@ def _into(writer: Any, note: Note, path: str) -> Any:
     given = {key: value for key, value in known_options(note.options).items() if key != "txnVersion"}
     app = given.pop("txnAppId", None)
     note.format = "foreachBatch"
-    partition = note.partition or None
+    # Spark refuses the columns for such a writer: they are the sink's from now on.
+    partition, note.partition = note.partition or None, []
     return writer.foreachBatch(sink(path, app, mode=mode, options=given, partition_by=partition))  # pyright: ignore[reportArgumentType]
