@@ -1,8 +1,11 @@
-"""Writes `python/deltafast/_core_types.py`: the shapes of dicts that `deltafast._core` takes and returns.
+"""Writes the modules of the Python package that repeat what the Rust core defines.
+
+`python/deltafast/_core_types.py` has the shapes of dicts that `deltafast._core` takes and returns, and
+`python/deltafast/_error_codes.py` the codes of errors.
 
 The types are those that `FromPython<..>` (arguments) and `IntoPython<..>` (results) name in `src/py`, and all that they
 contain, as Rust and serde define them. Keys of arguments that serde lets out are optional; in results every key is
-there, unless serde skips it. With `--check` the file is compared instead, for `make check`.
+there, unless serde skips it. With `--check` the files are compared instead, for `make check`.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
 OUTPUT = ROOT / "python/deltafast/_core_types.py"
+ERROR_CODES = ROOT / "python/deltafast/_error_codes.py"
 WIDTH = 120
 
 SCALARS = {
@@ -45,6 +49,31 @@ from typing import Any, Literal, NotRequired, TypeAlias, TypedDict
 
 BoundTree: TypeAlias = dict[str, Any]
 """A bound expression, as `deltafast._expr.tree.Bound.to_tree` makes it: `expr`, `ansi` and `zone`."""
+'''
+
+
+ERROR_CODES_HEAD = '''"""The codes of errors, as the Rust core defines them; written by `dev/make_core_types.py`."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Final
+
+__all__ = ["ERROR_PARAMETERS", "ErrorCode"]
+
+
+class ErrorCode(StrEnum):
+    """The family of an error's message: `DeltaError.code`.
+
+    Codes are stable, so programs may branch on them; messages are for people and change. Parameters of the message are
+    in `DeltaError.parameters` by the names that are listed with each code.
+
+    Examples:
+        >>> from deltafast.exceptions import ErrorCode
+        >>> ErrorCode.TABLE_NOT_FOUND == "TABLE_NOT_FOUND"
+        True
+    """
+
 '''
 
 
@@ -310,8 +339,37 @@ def wrapped(doc: str, indent: int) -> str:
     return "\n".join([*lines, space + '"""'])
 
 
+def error_codes() -> str:
+    """Return the module with the codes of errors, from the macro call in `src/error/code.rs`."""
+    text = (ROOT / "src/error/code.rs").read_text("utf-8")
+    text = text[text.index("error_codes! {\n") :]
+    entries = re.findall(r'((?: +/// .*\n)+) +\w+\s*=\s*"(\w+)"\s*\[([\w\s]*)\],', text)
+    members, parameters = [], []
+    for doc, name, names in entries:
+        sentence = " ".join(line.strip().removeprefix("///").strip() for line in doc.splitlines())
+        listed = names.split()
+        if listed:
+            sentence += f" Parameters: {', '.join(f'`{one}`' for one in listed)}."
+        members.append(f'    {name} = "{name}"\n{wrapped(sentence, 4)}\n')
+        quoted = ", ".join(f'"{one}"' for one in listed)
+        parameters.append(f"    ErrorCode.{name}: ({quoted}{',' if listed else ''}),\n")
+    table = "#: The names of a code's parameters.\nERROR_PARAMETERS: Final[dict[ErrorCode, tuple[str, ...]]] = {\n"
+    return ERROR_CODES_HEAD + "\n" + "".join(members) + "\n\n" + table + "".join(parameters) + "}\n"
+
+
+def formatted(text: str, path: Path) -> str:
+    """Return the module as ruff formats it."""
+    return subprocess.run(
+        [sys.executable, "-m", "ruff", "format", "--stdin-filename", path, "-"],
+        input=text,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+
+
 def main() -> None:
-    """Write or check the file."""
+    """Write or check the files."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true", help="fail if the file is not what would be written")
     check = parser.parse_args().check
@@ -332,17 +390,12 @@ def main() -> None:
     for _, kind in sorted(roots, key=lambda root: root[1]):
         writer.type_of(kind)
     out = HEAD + "".join("\n\n" + body.rstrip() + "\n" for body in writer.written.values())
-    out = subprocess.run(
-        [sys.executable, "-m", "ruff", "format", "--stdin-filename", OUTPUT, "-"],
-        input=out,
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout
-    if not check:
-        OUTPUT.write_text(out, "utf-8")
-    elif OUTPUT.read_text("utf-8") != out:
-        fail(f"{OUTPUT.relative_to(ROOT)} differs from the Rust types; run dev/make_core_types.py")
+    for path, text in ((OUTPUT, out), (ERROR_CODES, error_codes())):
+        module = formatted(text, path)
+        if not check:
+            path.write_text(module, "utf-8")
+        elif not path.exists() or path.read_text("utf-8") != module:
+            fail(f"{path.relative_to(ROOT)} differs from the Rust types; run dev/make_core_types.py")
 
 
 if __name__ == "__main__":

@@ -61,7 +61,7 @@ REFERENCE = {
         ],
     ),
     "reference/transaction.md": ("Transactions", ["deltafast.transaction"]),
-    "reference/exceptions.md": ("Exceptions", ["deltafast.exceptions"]),
+    "reference/exceptions.md": ("Exceptions", ["deltafast.exceptions", "deltafast.exceptions.ErrorCode"]),
     "reference/stores.md": ("Stores", ["deltafast.stores", "deltafast.check", "deltafast.filesystem"]),
     "reference/catalog.md": (
         "Catalogs",

@@ -10,7 +10,7 @@
 
 use serde_json::Value;
 
-use crate::error::{Error, NotFoundKind, Result, ResultExt};
+use crate::error::{Error, ErrorCode, NotFoundKind, Result, ResultExt};
 use crate::exec::map_all;
 use crate::log::{CommitFile, LogListing};
 use crate::parse::commit::{self, ActionSelection, NonFileAction};
@@ -195,16 +195,26 @@ pub fn version_at(snapshot: &Snapshot, timestamp_ms: i64, search: TimestampSearc
                 None if commits.is_empty() => Err(Error::not_found(
                     NotFoundKind::Version,
                     "the log has no commits left, so no version can be found by time; ask for a version",
-                )),
-                None => Err(Error::not_found(
-                    NotFoundKind::Version,
-                    format!(
-                        "the time {} is before the oldest version left, {} of {}",
-                        show(timestamp_ms),
-                        version(0).unwrap_or(0),
-                        show(time_of(0)?)
-                    ),
-                )),
+                )
+                .with_code(ErrorCode::LogWithoutCommits, &[])),
+                None => {
+                    let (time, oldest, oldest_time) =
+                        (show(timestamp_ms), version(0).unwrap_or(0), show(time_of(0)?));
+                    Err(Error::not_found(
+                        NotFoundKind::Version,
+                        format!(
+                            "the time {time} is before the oldest version left, {oldest} of {oldest_time}"
+                        ),
+                    )
+                    .with_code(
+                        ErrorCode::TimestampTooEarly,
+                        &[
+                            ("timestamp", &time),
+                            ("version", &oldest),
+                            ("version_timestamp", &oldest_time),
+                        ],
+                    ))
+                }
             }
         }
         TimestampSearch::AtOrAfter => {

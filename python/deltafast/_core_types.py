@@ -1065,8 +1065,6 @@ class VacuumOptions(TypedDict):
     """Only plan, delete nothing."""
     enforce_retention: NotRequired[bool]
     """Refuse a retention shorter than the table's."""
-    force: NotRequired[str]
-    """The caller's option that disables this check, for the error message."""
     full: NotRequired[bool]
     """List all files below the root instead of the removed files in the log."""
     keep_versions: NotRequired[list[int]]

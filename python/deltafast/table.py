@@ -43,7 +43,7 @@ from deltafast._util.open_options import core_open_options
 from deltafast._util.options import commit_options, names, property_strings, text_options
 from deltafast._util.values import from_epoch_ms, partition_text, to_epoch_ms
 from deltafast.credentials.provider import KEY, with_provider
-from deltafast.exceptions import InvalidArgumentError
+from deltafast.exceptions import ErrorCode, InvalidArgumentError
 from deltafast.progress import Progress, counted
 from deltafast.schema import Schema, as_schema, for_the_log
 
@@ -152,7 +152,7 @@ class DeltaTable(HandleOwner):
     ) -> None:
         if version is not None and timestamp is not None:
             message = "give either version or timestamp, not both"
-            raise InvalidArgumentError(message)
+            raise InvalidArgumentError(message, code=ErrorCode.VERSION_AND_TIMESTAMP)
         if committer is not None and (log_tail is not None or max_table_version is not None):
             message = "give either committer, or log_tail and max_table_version: a committer is asked for both"
             raise InvalidArgumentError(message)
@@ -1681,7 +1681,7 @@ class DeltaTable(HandleOwner):
             self._handle,
             retention_hours,
             dry_run=dry_run,
-            force="set `enforce_retention_duration=False`" if enforce_retention_duration else None,
+            enforce_retention=enforce_retention_duration,
             commit=commit_options(commit_properties, post_commithook_properties),
             full=full,
             keep_versions=keep_versions,

@@ -14,7 +14,7 @@ use super::hint::{self, CheckpointInfo};
 use super::parts::{part_of_non_file_actions, parts_of};
 use super::reuse::{self, FileBatchIterator, SidecarReuse};
 use super::rows::{BATCH_ROWS, CheckpointFileKind, CheckpointLayout, repeats};
-use crate::error::{Error, Result, ResultExt};
+use crate::error::{CallOption, Error, Result, ResultExt};
 use crate::exec::now_ms;
 use crate::exec::{CancellationToken, ItemSource, ordered_prefetch, parallelism, uuid};
 use crate::log::{CheckpointInstance, CheckpointKind};
@@ -141,9 +141,10 @@ fn is_v2(snapshot: &Snapshot, options: &CheckpointOptions) -> Result<bool> {
         }
     };
     if options.parts > 1 && has_v2 {
-        return Err(Error::invalid(
-            "a table with the feature `v2Checkpoint` must not have checkpoints in several parts; use `form=\"v2\"` with sidecars",
-        ));
+        return Err(Error::invalid(format!(
+            "a table with the feature `v2Checkpoint` must not have checkpoints in several parts; use {} with sidecars",
+            CallOption::FormV2
+        )));
     }
     if options.parts == 0 || options.parts > MOST_PARTS {
         return Err(Error::invalid(format!(

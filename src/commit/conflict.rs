@@ -30,7 +30,7 @@ use super::intent::{
 };
 use super::rebase::CommitBaseState;
 use super::winning_commit::{RebasedState, WinningCommit};
-use crate::error::{ConflictKind, Error, Result, ResultExt};
+use crate::error::{ConflictKind, Error, ErrorCode, Result, ResultExt};
 use crate::protocol::action::{DomainMetadata, Metadata, Protocol};
 use crate::protocol::features::{self, ColumnMapping};
 use crate::protocol::schema::{DataType, StructType};
@@ -236,15 +236,23 @@ impl CommitComparison<'_> {
             || mine.operation.is_unbackfill();
         if !backfills && let Some(at) = unseen_add(mine, winner, lens) {
             let file = winner.adds().map_or("", |adds| path_at(&adds.path, at));
-            let also = if removes_reads(mine, winner)? {
+            let removes_read_files = removes_reads(mine, winner)?;
+            let also = if removes_read_files {
                 ", and removed files that it read"
             } else {
                 ""
             };
-            return self.lost(
-                ConflictKind::ConcurrentAppend,
-                format!("{other} added the file {file}, which {own} should have read{also}"),
-            );
+            return self
+                .lost(
+                    ConflictKind::ConcurrentAppend,
+                    format!("{other} added the file {file}, which {own} should have read{also}"),
+                )
+                .map_err(|error| {
+                    error.with_code(
+                        ErrorCode::ConcurrentAppend,
+                        &[("removes_read_files", &removes_read_files)],
+                    )
+                });
         }
         Ok(())
     }

@@ -10,7 +10,7 @@ use super::intent::{
 };
 use super::rebase::{CommitBaseState, assigns_row_ids, has_in_commit_timestamps};
 use super::row_id_mark;
-use crate::error::{Error, Result, ResultExt, shown};
+use crate::error::{Error, ErrorCode, Result, ResultExt, shown};
 use crate::exec::{CancellationToken, RuntimeEnv};
 use crate::parse::FileActionProjection;
 use crate::parse::checkpoint::FileActionKind;
@@ -383,9 +383,7 @@ impl TableTransition {
                         .at_file(&remove.path));
                     }
                     if appends_only && remove.data_change {
-                        return Err(
-                            Error::invalid("the table is append-only (`delta.appendOnly`): rows can be added, not changed or deleted").at_file(&remove.path)
-                        );
+                        return Err(properties::append_only_error().at_file(&remove.path));
                     }
                     let vector = remove
                         .deletion_vector
@@ -407,6 +405,7 @@ impl TableTransition {
             return Err(Error::invalid(
                 "a commit cannot both add and remove a file with the same deletion vector",
             )
+            .with_code(ErrorCode::AddAndRemoveOfOneFile, &[("path", path)])
             .at_file(path));
         }
         Ok(removes.into_keys().collect())

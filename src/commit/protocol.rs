@@ -23,7 +23,7 @@ use super::conflict;
 use super::intent::PreparedTransaction;
 use super::rebase::CommitBaseState;
 use super::winning_commit::WinningCommit;
-use crate::error::{ConflictKind, Error, Result};
+use crate::error::{CallOption, ConflictKind, Error, Result};
 use crate::exec::RuntimeEnv;
 use crate::scan::FileMatcher;
 use crate::store::PutOutcome;
@@ -379,8 +379,10 @@ impl CommitStateMachine {
             return Err(Error::commit_failed(
                 ConflictKind::ConcurrentWrite,
                 format!(
-                    "other writers were first {} times in a row, and `max_commit_retries` is {}; nothing was committed, run the operation again or allow more retries",
-                    self.attempts, self.max_retries
+                    "other writers were first {} times in a row, and {} is {}; nothing was committed, run the operation again or allow more retries",
+                    self.attempts,
+                    CallOption::MaxCommitRetries,
+                    self.max_retries
                 ),
             )
             .at_version(winner.version));

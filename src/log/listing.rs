@@ -9,7 +9,7 @@ use super::segment::{
     CheckpointCounts, CheckpointInstance, CheckpointKind, CommitFile, LogSegment, SegmentOptions,
 };
 use super::{ChecksumFileContents, LastCheckpointHint, last_checkpoint};
-use crate::error::{Error, NotFoundKind, Result};
+use crate::error::{Error, ErrorCode, NotFoundKind, Result};
 use crate::protocol::log_path::{self, LAST_CHECKPOINT, LOG_DIR, LogFile};
 use crate::store::{ObjectMeta, Store, StoreObject, TableStores};
 
@@ -335,20 +335,28 @@ impl DeltaLog {
         let Error::NotFound {
             kind: NotFoundKind::Table,
             what,
-            context: place,
+            context,
         } = error
         else {
             return error;
         };
-        let what = match self.describe_non_table() {
-            Some(found) => format!("no Delta table at {}: {found}", self.store().url()),
-            None => what,
+        let Some(content) = self.describe_non_table() else {
+            return Error::NotFound {
+                kind: NotFoundKind::Table,
+                what,
+                context,
+            };
         };
+        let path = self.store().url();
         Error::NotFound {
             kind: NotFoundKind::Table,
-            what,
-            context: place,
+            what: format!("no Delta table at {path}: {content}"),
+            context,
         }
+        .with_code(
+            ErrorCode::NotADeltaTable,
+            &[("path", &path), ("content", &content)],
+        )
     }
 
     fn describe_non_table(&self) -> Option<String> {
@@ -516,7 +524,8 @@ impl LogListing {
                     "no Delta table at {} (there is no `{LOG_DIR}` with commits or checkpoints in it)",
                     self.url
                 ),
-            ));
+            )
+            .with_code(ErrorCode::TableNotFound, &[("path", &self.url)]));
         };
         let version = version.unwrap_or(newest);
         if version > newest || version < 0 {
@@ -530,6 +539,14 @@ impl LogListing {
             return Err(Error::not_found(
                 NotFoundKind::Version,
                 format!("the table has no version {version}; it has versions {oldest} to {newest}"),
+            )
+            .with_code(
+                ErrorCode::VersionNotFound,
+                &[
+                    ("version", &version),
+                    ("oldest", &oldest),
+                    ("newest", &newest),
+                ],
             )
             .at_version(version));
         }

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use crate::commit::OptimisticTransaction;
 use crate::commit::finish::CommitResult;
 use crate::commit::row_id_mark;
-use crate::error::{ConflictKind, Error, NotFoundKind, Result, ResultExt};
+use crate::error::{ConflictKind, Error, ErrorCode, NotFoundKind, Result, ResultExt};
 use crate::log::DeltaLog;
 use crate::protocol::action::{Metadata, Protocol};
 use crate::protocol::{evolution, features, properties};
@@ -93,10 +93,11 @@ impl TableOrPath {
     }
 
     pub(super) fn table_exists_error(&self) -> Error {
+        let path = self.store().url();
         Error::invalid(format!(
-            "there is a table at {} already; use the mode `append`, `overwrite` or `ignore`, in SQL IF NOT EXISTS or OR REPLACE",
-            self.store().url()
+            "there is a table at {path} already; use the mode `append`, `overwrite` or `ignore`, in SQL IF NOT EXISTS or OR REPLACE"
         ))
+        .with_code(ErrorCode::TableExists, &[("path", &path)])
     }
 }
 
@@ -134,9 +135,7 @@ pub(super) fn check_changeable(snapshot: &Snapshot) -> Result<()> {
     if features::supported(snapshot.protocol()).contains("appendOnly")
         && snapshot.metadata().flag("delta.appendOnly")
     {
-        return Err(Error::invalid(
-            "the table is append-only (`delta.appendOnly`): rows can be added, not changed or deleted",
-        ));
+        return Err(properties::append_only_error());
     }
     Ok(())
 }

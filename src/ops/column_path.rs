@@ -1,7 +1,7 @@
 //! Columns by the text that names them: `a`, `a.b` for the field `b` of `a`, and `` `a.b`.c `` where a
 //! name itself has dots.
 
-use crate::error::{Error, Result, shown};
+use crate::error::{Error, ErrorCode, Result, shown};
 use crate::expr::identifier;
 use crate::protocol::properties;
 use crate::protocol::schema::{DataType, StructType};
@@ -21,20 +21,30 @@ pub(super) fn resolve_column_path(schema: &StructType, column: &str) -> Result<V
     {
         found.extend(path_of_parts(schema, path));
     }
-    let refused = |what: String| Err(Error::invalid(what).at_column(column));
+    let refused = |code: ErrorCode, what: String| {
+        Err(Error::invalid(what)
+            .with_code(code, &[("column", &column)])
+            .at_column(column))
+    };
     match found.as_slice() {
         [path] => Ok(path.clone()),
-        [] => refused(format!("the table has no column `{}`", shown(column))),
+        [] => refused(
+            ErrorCode::ColumnNotFound,
+            format!("the table has no column `{}`", shown(column)),
+        ),
         several => {
             let paths: Vec<String> = several
                 .iter()
                 .map(|path| quoted_column_path(path))
                 .collect();
-            refused(format!(
-                "`{}` is the name of several columns; write one of {}",
-                shown(column),
-                paths.join(", ")
-            ))
+            refused(
+                ErrorCode::AmbiguousColumn,
+                format!(
+                    "`{}` is the name of several columns; write one of {}",
+                    shown(column),
+                    paths.join(", ")
+                ),
+            )
         }
     }
 }

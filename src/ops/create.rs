@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::commit::CommitOperation;
 use crate::commit::adds::all_live_adds;
 use crate::commit::finish::{CommitOptions, CommitResult, commit, json_string_list};
-use crate::error::{Error, Result};
+use crate::error::{CallOption, Error, Result};
 use crate::exec::CancellationToken;
 use crate::exec::now_ms;
 use crate::exec::uuid;
@@ -76,9 +76,11 @@ pub(super) fn table_definition(
         features,
     };
     if !options.cluster_by.is_empty() && !options.partition_by.is_empty() {
-        return Err(Error::invalid(
-            "a table cannot be both partitioned and clustered; give `partition_by` or `cluster_by`",
-        ));
+        return Err(Error::invalid(format!(
+            "a table cannot be both partitioned and clustered; give {} or {}",
+            CallOption::PartitionBy,
+            CallOption::ClusterBy
+        )));
     }
     let mut context = TableChangeContext {
         allow_unknown: options.allow_unknown,

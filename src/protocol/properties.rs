@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use super::duration::parse_duration_ms;
-use crate::error::{Error, Result, shown};
+use crate::error::{Error, ErrorCode, Result, shown};
 
 /// The kind of a property's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -579,7 +579,17 @@ pub fn canonical_property_key(key: &str, text: &str, allow_unknown: bool) -> Res
     Err(Error::invalid(format!(
         "there is no table property `{}`; a key that is not Delta's own must not begin with `delta.`",
         shown(key)
-    )))
+    ))
+    .with_code(ErrorCode::UnknownProperty, &[("property", &key)]))
+}
+
+/// The error for a change of rows of an append-only table.
+#[must_use]
+pub fn append_only_error() -> Error {
+    Error::invalid(
+        "the table is append-only (`delta.appendOnly`): rows can be added, not changed or deleted",
+    )
+    .with_code(ErrorCode::AppendOnlyTable, &[])
 }
 
 /// Names of table formats in a list such as `iceberg,hudi`.

@@ -15,7 +15,7 @@ use arrow_schema::{
 };
 use serde_json::{Map, Value};
 
-use crate::error::{Error, Result, shown};
+use crate::error::{Error, ErrorCode, Result, shown};
 pub use crate::protocol::field_list::FieldList;
 use crate::protocol::nested_json;
 
@@ -788,7 +788,11 @@ impl StructType {
                 return Err(Error::corrupt(format!(
                     "schema: the field name `{}` occurs twice (names are compared without case)",
                     shown(&field.name)
-                )));
+                ))
+                .with_code(
+                    ErrorCode::DuplicateFieldInSchema,
+                    &[("column", &field.name)],
+                ));
             }
         }
         Ok(Self {

@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 
 use super::properties::{self, STATS_COLUMNS};
 use super::schema::{ArrayType, DataType, MapType, StructField, StructType};
-use crate::error::{Error, Result, shown};
+use crate::error::{Error, ErrorCode, Result, shown};
 
 /// Columns of the change data feed.
 const CHANGE_COLUMNS: &[&str] = &["_change_type", "_commit_version", "_commit_timestamp"];
@@ -137,6 +137,7 @@ pub fn check(schema: &StructType, partition_columns: &[String], change_feed: boo
                     "the column `{}` occurs twice; names are compared without case",
                     full()
                 ))
+                .with_code(ErrorCode::DuplicateColumn, &[("column", &full())])
                 .at_column(full()));
             }
         }
@@ -164,6 +165,7 @@ fn check_partitioning(schema: &StructType, partition_columns: &[String]) -> Resu
                 "the partition column `{}` is not in the schema",
                 shown(name)
             ))
+            .with_code(ErrorCode::PartitionColumnNotFound, &[("column", name)])
             .at_column(name));
         };
         if partition_columns.iter().take(n).any(|other| other == name) {
@@ -188,7 +190,8 @@ fn check_partitioning(schema: &StructType, partition_columns: &[String]) -> Resu
     if !schema.fields.is_empty() && partition_columns.len() == schema.fields.len() {
         return Err(Error::invalid(
             "a table cannot be partitioned by all of its columns; leave at least one for the data files",
-        ));
+        )
+        .with_code(ErrorCode::PartitionedByAllColumns, &[]));
     }
     Ok(())
 }

@@ -13,7 +13,7 @@ use super::iceberg;
 use super::properties::{self, CONSTRAINTS, FEATURE, MAX_COLUMN_ID, STATS_COLUMNS};
 use super::schema::{DataType, StructField, StructType};
 use super::schema_change::{self, ColumnMappingAssigner};
-use crate::error::{Error, Result, shown};
+use crate::error::{Error, ErrorCode, Result, shown};
 
 const MODE: &str = "delta.columnMapping.mode";
 const MIN_READER: &str = "delta.minReaderVersion";
@@ -497,7 +497,8 @@ fn set_values(
                     return Err(Error::invalid(format!(
                         "the constraint `{}` is there already; names are compared without case",
                         shown(&key)
-                    )));
+                    ))
+                    .with_code(ErrorCode::ConstraintExists, &[("constraint", &key)]));
                 }
                 metadata.configuration.insert(key, value.clone());
             }
@@ -659,7 +660,8 @@ fn named_feature(name: &str, value: &str) -> Result<String> {
                 shown(name),
                 env!("CARGO_PKG_VERSION")
             ),
-        )),
+        )
+        .with_code(ErrorCode::UnknownFeature, &[("feature", &name)])),
     }
 }
 

@@ -59,6 +59,12 @@ pub(super) fn to_python(py: Python<'_>, error: &Error) -> PyErr {
             attributes.set_item("line", place.line)?;
             attributes.set_item("column", place.column.as_deref())?;
         }
+        attributes.set_item("code", error.code().name())?;
+        let parameters = PyDict::new(py);
+        for (name, value) in error.parameters() {
+            parameters.set_item(name, value.as_ref())?;
+        }
+        attributes.set_item("parameters", parameters)?;
         if let Error::Unsupported { feature, .. } = error {
             attributes.set_item("feature", feature.as_deref())?;
         }
@@ -70,7 +76,7 @@ pub(super) fn to_python(py: Python<'_>, error: &Error) -> PyErr {
         }
         let class = py.import("deltafast.exceptions")?.getattr(class(error))?;
         Ok(PyErr::from_value(
-            class.call((error.to_string(),), Some(&attributes))?,
+            class.call((error.marked_message(),), Some(&attributes))?,
         ))
     };
     make().unwrap_or_else(|failure| {

@@ -18,7 +18,9 @@ use crate::expr::BoundExpr;
 use crate::pq::{ColumnMappingMode, WriterProperties};
 use crate::protocol::schema::StructType;
 use crate::store;
-use crate::write::constraints::{CheckConstraint, ComputedColumn, IdentityColumn, WriteRules};
+use crate::write::constraints::{
+    ComputedColumn, ConditionKind, IdentityColumn, RowCondition, WriteRules,
+};
 use crate::write::with_change_feed::write_with_change_data;
 use crate::write::{WriteOutput, WriteRequest, WrittenDataFile, write};
 
@@ -82,9 +84,9 @@ impl FileWriteOptions {
                 .collect::<Result<Vec<_>>>()
         };
         let checks = self.checks.into_iter().map(|check| {
-            Ok(CheckConstraint {
+            Ok(RowCondition {
                 expr: BoundExpr::from_value(&check.tree)?,
-                name: check.name,
+                kind: ConditionKind::Check { name: check.name },
                 sql: check.sql,
             })
         });

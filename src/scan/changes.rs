@@ -22,7 +22,7 @@ use super::changed_files::{
     file_batch, file_schema, read_versions,
 };
 use super::read::{AHEAD, FileTask, LiveRows, ScanContext, ScanRequest, read_tasks};
-use crate::error::{Error, NotFoundKind, Result, ResultExt};
+use crate::error::{CallOption, Error, ErrorCode, NotFoundKind, Result, ResultExt};
 use crate::exec::{CancellationToken, ProgressCounter, map_all};
 use crate::expr::BoundExpr;
 use crate::history::{self, TimestampSearch};
@@ -121,7 +121,14 @@ fn range(snapshot: &Snapshot, request: &ChangeRequest) -> Result<Option<(i64, i6
     if start > newest {
         let error = Error::not_found(
             NotFoundKind::Version,
-            format!("invalid table version: {start}, where the newest version is {newest}; `allow_out_of_range` gives an empty feed instead"),
+            format!(
+                "invalid table version: {start}, where the newest version is {newest}; {} gives an empty feed instead",
+                CallOption::AllowOutOfRange
+            ),
+        )
+        .with_code(
+            ErrorCode::ChangeFeedStartTooLate,
+            &[("version", &start), ("newest", &newest)],
         )
         .at_version(start);
         return out_of_range(error);
@@ -300,6 +307,10 @@ fn check_recorded(
         Error::not_recorded(format!(
             "the change data of version {version} was not recorded (asked for: {start} to {end}); the table property `delta.enableChangeDataFeed` was not true then"
         ))
+        .with_code(
+            ErrorCode::ChangeDataNotRecorded,
+            &[("version", &version), ("start", &start), ("end", &end)],
+        )
         .at_version(version)
     };
     let enabled = |metadata: &Metadata| metadata.flag("delta.enableChangeDataFeed");

@@ -28,7 +28,7 @@ use super::BatchStream;
 use super::columns::find;
 use super::plan::{PlanBatch, ScanPlan, plan};
 use crate::dv::{self, DeletionVector, DvPath, RoaringBitmapArray};
-use crate::error::{Error, NotFoundKind, Result};
+use crate::error::{Error, ErrorCode, NotFoundKind, Result};
 use crate::exec::{
     CancellationToken, IN_FLIGHT, ItemSource, PooledBuilder, ProgressCounter, ordered_prefetch,
     parallelism,
@@ -329,7 +329,8 @@ impl ResolvedColumns {
                 return Err(Error::invalid(format!(
                     "the table has no column `{name}`; it has {}",
                     known.join(", ")
-                )));
+                ))
+                .with_code(ErrorCode::ColumnNotFound, &[("column", name)]));
             };
             if self.has_field(&field.name) {
                 return Err(Error::invalid(format!(

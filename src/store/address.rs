@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use url::Url;
 
-use crate::error::{Error, Result};
+use crate::error::{CallOption, Error, ErrorCode, Result};
 
 /// Supported schemes.
 pub const SCHEMES: [&str; 12] = [
@@ -106,10 +106,15 @@ fn parse_url(address: &str) -> Result<Url> {
     let scheme = scheme.to_ascii_lowercase();
     if !SCHEMES.contains(&scheme.as_str()) {
         return Err(Error::invalid(format!(
-            "there is no store for the scheme `{scheme}` of {}; known schemes are {}; for anything else pass a file system of fsspec, obstore or pyarrow as `store=`",
+            "there is no store for the scheme `{scheme}` of {}; known schemes are {}; for anything else pass a file system of fsspec, obstore or pyarrow as {}",
             safe(address),
-            SCHEMES.join(", ")
-        )));
+            SCHEMES.join(", "),
+            CallOption::Store
+        ))
+        .with_code(
+            ErrorCode::UnknownStoreScheme,
+            &[("scheme", &scheme), ("address", &safe(address))],
+        ));
     }
     let may_lack_authority = matches!(scheme.as_str(), "file" | "memory");
     if !(rest.starts_with("//") || may_lack_authority && rest.starts_with('/')) {

@@ -21,7 +21,7 @@ use crate::protocol::properties::CONSTRAINTS;
 use crate::protocol::schema::{DataType, StructField, StructType};
 use crate::protocol::table::base_protocol;
 use crate::write::constraints::{
-    CheckConstraint, ComputedColumn, IdentityColumn, REPLACED, WriteRules,
+    ComputedColumn, ConditionKind, IdentityColumn, RowCondition, WriteRules,
 };
 
 /// A name (of a constraint or a column) with an SQL expression.
@@ -209,19 +209,23 @@ impl TableConstraints {
             ))
             .at_column(&rule.column));
         }
-        let check = |demand: &NamedExpression| {
-            Ok(CheckConstraint {
-                name: demand.name.clone(),
-                sql: demand.sql.clone(),
-                expr: demand.bound()?,
+        let condition = |kind: ConditionKind, named: &NamedExpression| {
+            Ok(RowCondition {
+                kind,
+                sql: named.sql.clone(),
+                expr: named.bound()?,
             })
         };
-        let mut checks = self.checks.iter().map(check).collect::<Result<Vec<_>>>()?;
+        let mut checks = self
+            .checks
+            .iter()
+            .map(|check| {
+                let name = check.name.clone();
+                condition(ConditionKind::Check { name }, check)
+            })
+            .collect::<Result<Vec<_>>>()?;
         if let Some(predicate) = &self.predicate {
-            checks.push(CheckConstraint {
-                name: REPLACED.to_owned(),
-                ..check(predicate)?
-            });
+            checks.push(condition(ConditionKind::Replacement, predicate)?);
         }
         Ok(WriteRules {
             checks,

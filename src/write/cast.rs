@@ -24,7 +24,7 @@ use arrow_cast::{CastOptions, cast, cast_with_options};
 use arrow_schema::{ArrowError, DataType as Arrow, Field, Fields, Schema, TimeUnit};
 use rustc_hash::FxHashMap;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorCode, Result};
 use crate::protocol::calendar::{MICROS_PER_DAY, TimeZoneSpec};
 use crate::protocol::schema::{
     ArrayType, DataType, MapType, StringLayout, StructField, StructType,
@@ -112,20 +112,23 @@ fn column_positions(
             let twice = table
                 .iter()
                 .any(|f| f.name.to_lowercase() == field.name().to_lowercase());
-            let what = if twice {
-                "the data has a column twice (names are compared without case)"
+            let columns: Vec<&str> = table.iter().map(|f| f.name.as_str()).collect();
+            let expected = format!("columns {}", columns.join(", "));
+            let mismatch =
+                |what: &str| Error::schema_mismatch(what, expected.as_str(), format!("`{name}`"));
+            let parameters: [(&'static str, &dyn std::fmt::Display); 2] =
+                [("expected", &expected), ("found", &name)];
+            let error = if twice {
+                mismatch("the data has a column twice (names are compared without case)")
+                    .with_code(ErrorCode::DuplicateColumnInData, &[("column", &name)])
             } else if path.is_empty() && found.len() != table.len() {
-                "Cannot cast schema, number of fields does not match: the data has a column that the table does not have"
+                mismatch("Cannot cast schema, number of fields does not match: the data has a column that the table does not have")
+                    .with_code(ErrorCode::FieldCountMismatch, &parameters)
             } else {
-                "the data has a column that the table does not have"
+                mismatch("the data has a column that the table does not have")
+                    .with_code(ErrorCode::FieldNotInTable, &parameters)
             };
-            let expected: Vec<&str> = table.iter().map(|f| f.name.as_str()).collect();
-            return Err(Error::schema_mismatch(
-                what,
-                format!("columns {}", expected.join(", ")),
-                format!("`{name}`"),
-            )
-            .at_column(name));
+            return Err(error.at_column(name));
         }
     }
     Ok(out)
@@ -151,7 +154,22 @@ impl FieldPath<'_> {
             expected.to_string(),
             found.to_string(),
         )
+        .with_code(
+            ErrorCode::TypeMismatch,
+            &[("expected", expected), ("found", found)],
+        )
         .at_column(self.dotted_path())
+    }
+
+    fn integer_out_of_range(&self, reason: &str, expected: &DataType, found: &Arrow) -> Error {
+        self.value(reason, expected, found).with_code(
+            ErrorCode::IntegerOutOfRange,
+            &[
+                ("reason", &reason),
+                ("expected", expected),
+                ("found", found),
+            ],
+        )
     }
 
     fn value(&self, what: impl std::fmt::Display, expected: &DataType, found: &Arrow) -> Error {
@@ -160,8 +178,25 @@ impl FieldPath<'_> {
             expected.to_string(),
             found.to_string(),
         )
+        .with_code(
+            ErrorCode::ValueNotRepresentable,
+            &[("reason", &what), ("expected", expected), ("found", found)],
+        )
         .at_column(self.dotted_path())
     }
+}
+
+/// The error for data without a column or field that is NOT NULL: `what` says which of both.
+pub fn missing_not_null_error(what: &str, data_type: &DataType) -> Error {
+    Error::schema_mismatch(
+        format!("the data lacks a {what} that is NOT NULL"),
+        data_type.to_string(),
+        "nothing",
+    )
+    .with_code(
+        ErrorCode::NotNullColumnMissing,
+        &[("expected", data_type), ("found", &"nothing")],
+    )
 }
 
 /// One column as the table's type, see [`ColumnPositions::cast`].
@@ -243,12 +278,8 @@ fn structure(
                     new_null_array(&field.data_type.to_arrow(StringLayout::Plain), from.len())
                 }
                 None => {
-                    return Err(Error::schema_mismatch(
-                        "the data lacks a field that is NOT NULL",
-                        field.data_type.to_string(),
-                        "nothing",
-                    )
-                    .at_column(inner.dotted_path()));
+                    return Err(missing_not_null_error("field", &field.data_type)
+                        .at_column(inner.dotted_path()));
                 }
             };
             Ok((field_of(&field.name, &array), array))
@@ -424,7 +455,8 @@ fn primitive(
         (DataType::Byte | DataType::Short | DataType::Integer | DataType::Long, from)
             if from.is_integer() =>
         {
-            checked(array, &wanted)
+            cast_with_options(array, &wanted, &strict)
+                .map_err(|e| path.integer_out_of_range(&arrow_message(e), to, found))
         }
         (DataType::Float | DataType::Double, from)
             if from.is_integer()

@@ -26,23 +26,32 @@ use serde::Serialize;
 
 use super::cast::ColumnPositions;
 use super::length_limits::{ColumnLengths, elements};
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorCode, Result};
 use crate::expr::{BoundExpr, Expr, Function};
 use crate::protocol::schema::{DataType, StringLayout, StructType};
 
-/// A CHECK constraint or invariant, or a condition of a write on its rows.
+/// What a condition on rows is for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ConditionKind {
+    /// A CHECK constraint of the table, or an invariant of a column.
+    Check {
+        /// Its name.
+        name: String,
+    },
+    /// New rows must be among those that they replace.
+    Replacement,
+}
+
+/// A condition that every written row must satisfy.
 #[derive(Debug, Clone)]
-pub struct CheckConstraint {
-    /// Its name; [`REPLACED`] is not the name of a constraint.
-    pub name: String,
+pub struct RowCondition {
+    /// What it is for.
+    pub kind: ConditionKind,
     /// The expression as in the table's metadata.
     pub sql: String,
     /// The expression.
     pub expr: BoundExpr,
 }
-
-/// The name of the check that rows match the predicate of the rows that they replace.
-pub const REPLACED: &str = "predicate";
 
 /// A column whose missing values are computed.
 #[derive(Debug, Clone)]
@@ -83,7 +92,7 @@ impl IdentityColumn {
 #[derive(Debug, Clone, Default)]
 pub struct WriteRules {
     /// Constraints, checked last.
-    pub checks: Vec<CheckConstraint>,
+    pub checks: Vec<RowCondition>,
     /// Values of columns that the data lacks.
     pub defaults: Vec<ComputedColumn>,
     /// Generated columns: computed where the data lacks them, compared where it has them.
@@ -157,12 +166,9 @@ impl WriteRules {
             }
             let filled = identity.is_some() || computed.contains(name.as_str());
             if place.is_none() && !filled && !field.nullable {
-                return Err(Error::schema_mismatch(
-                    "the data lacks a column that is NOT NULL",
-                    field.data_type.to_string(),
-                    "nothing",
-                )
-                .at_column(name));
+                return Err(
+                    super::cast::missing_not_null_error("column", &field.data_type).at_column(name),
+                );
             }
         }
         Ok(())
@@ -296,7 +302,12 @@ impl WriteRules {
                     "the {name} is limited by its type {}, the string in row {row} has {} characters",
                     long.limit, long.found
                 );
-                return Err(violated(&name, long.rows, &what).at_column(&long.path));
+                return Err(violated(&name, long.rows, &what)
+                    .with_code(
+                        ErrorCode::LengthExceeded,
+                        &[("constraint", &name), ("limit", &long.limit)],
+                    )
+                    .at_column(&long.path));
             }
         }
         Ok(())
@@ -304,24 +315,31 @@ impl WriteRules {
 }
 
 /// Checks that a condition holds for all rows of a batch.
-fn check_condition(check: &CheckConstraint, batch: &RecordBatch, first_row: u64) -> Result<()> {
+fn check_condition(check: &RowCondition, batch: &RecordBatch, first_row: u64) -> Result<()> {
     let held = check.expr.filter_mask(batch)?;
     let Some(row) = first_false(&held) else {
         return Ok(());
     };
     let (number, values) = (first_row + row as u64 + 1, values(&check.expr, batch, row));
-    let what = if check.name == REPLACED {
-        format!(
-            "row {number} of the data does not match the predicate whose rows it replaces ({}): {values}",
-            check.sql
-        )
-    } else {
-        format!(
-            "the CHECK constraint `{}` ({}) does not hold for row {number}: {values}",
-            check.name, check.sql
-        )
+    let sql = &check.sql;
+    let (code, name, what) = match &check.kind {
+        ConditionKind::Replacement => (
+            ErrorCode::ReplacementViolated,
+            "predicate",
+            format!(
+                "row {number} of the data does not match the predicate whose rows it replaces ({sql}): {values}"
+            ),
+        ),
+        ConditionKind::Check { name } => (
+            ErrorCode::CheckViolated,
+            name.as_str(),
+            format!(
+                "the CHECK constraint `{name}` ({sql}) does not hold for row {number}: {values}"
+            ),
+        ),
     };
-    Err(violated(&check.name, held.len() - held.true_count(), &what))
+    Err(violated(name, held.len() - held.true_count(), &what)
+        .with_code(code, &[("constraint", &name), ("expression", sql)]))
 }
 
 /// Replaces empty strings by null in the columns at these places.
@@ -433,7 +451,14 @@ fn check_generated(rule: &ComputedColumn, batch: &RecordBatch, first_row: u64) -
     } else {
         format!("{what}: {values}")
     };
-    Err(violated(&rule.column, held.len() - held.true_count(), &what).at_column(&rule.column))
+    Err(
+        violated(&rule.column, held.len() - held.true_count(), &what)
+            .with_code(
+                ErrorCode::GeneratedColumnViolated,
+                &[("constraint", &rule.column), ("expression", &rule.expr)],
+            )
+            .at_column(&rule.column),
+    )
 }
 
 /// The error for rows of a batch that violate a rule; it begins like that of `deltalake`, which
@@ -516,6 +541,10 @@ fn not_null(
                 "NOT NULL",
                 rows.len(),
                 &format!("the column `{path}` is NOT NULL and null in row {row}"),
+            )
+            .with_code(
+                ErrorCode::NotNullViolated,
+                &[("constraint", &"NOT NULL"), ("column", &path)],
             )
             .at_column(path));
         }

@@ -30,7 +30,7 @@ use crate::protocol::calendar::TimeZoneSpec;
 use crate::protocol::data_path;
 use crate::protocol::schema::{DataType, StringLayout, StructType};
 use crate::store::{StorageOptions, Store, StoreObject, open};
-use crate::write::constraints::{CheckConstraint, ComputedColumn, IdentityColumn};
+use crate::write::constraints::{ComputedColumn, ConditionKind, IdentityColumn, RowCondition};
 
 /// A directory that is deleted at the end of the test.
 struct Folder(PathBuf);
@@ -1012,8 +1012,10 @@ fn a_check_that_is_null_is_violated_like_one_that_is_false() {
         &[column("n", "long"), literal("0", "long")],
         "boolean",
     ));
-    request.rules.checks.push(CheckConstraint {
-        name: "positive".to_owned(),
+    request.rules.checks.push(RowCondition {
+        kind: ConditionKind::Check {
+            name: "positive".to_owned(),
+        },
         sql: "n > 0".to_owned(),
         expr,
     });

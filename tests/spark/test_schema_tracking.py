@@ -298,7 +298,8 @@ def test_two_queries_do_not_share_a_log(spark, tmp_path):
     folder.create("0", "v1\n{")
     with pytest.raises(DeltaProtocolError, match=r"entry 0 of the schema log file:.*damaged is damaged") as raised:
         SchemaLog(folder, "t", "table")
-    assert condition_of(str(raised.value)).name == "DELTA_STREAMING_SCHEMA_LOG_DESERIALIZE_FAILED"
+    error = raised.value
+    assert condition_of(error.code, error.parameters).name == "DELTA_STREAMING_SCHEMA_LOG_DESERIALIZE_FAILED"
 
 
 def _field(name, kind, physical=None, nullable=True):

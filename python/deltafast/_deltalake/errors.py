@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from deltafast.exceptions import (
-    DETAILS,
-    CommitFailedError,
-    DeltaError,
-)
+from deltafast.exceptions import DETAILS, CommitFailedError, DeltaError, ErrorCode, TableNotFoundError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
-
 __all__ = ["in_their_words"]
 
 #: Arrow's names of Spark's types.
-_ARROW_NAMES = {
+_ARROW_NAMES: Final = {
     "TINYINT": "Int8",
     "SMALLINT": "Int16",
     "INT": "Int32",
@@ -29,95 +23,101 @@ _ARROW_NAMES = {
     "BOOLEAN": "Boolean",
     "DATE": "Date32",
 }
-#: Messages of deltafast, those of `deltalake`, and the class of the error there if it differs.
-_WORDS: list[tuple[str, str | Callable[[re.Match[str]], str], type[DeltaError] | None]] = [
-    (r"^(Specified table partitioning does not match .*)", r"Generic error: \1", None),
-    (r"^the retention of a vacuum cannot be negative.*", "The retention periods should be positive.", None),
-    (
-        r"^(a retention of (\S+) hours is shorter than the table's (\d+).*)",
-        (
-            r"Generic error: Invalid retention period, minimum retention for vacuum is configured to be greater than "
-            r"\3 hours, got \2 hours"
-        ),
-        None,
+
+#: Arrow's names of Delta's types of integers.
+_DELTA_INTEGERS: Final = {"byte": "Int8", "short": "Int16", "integer": "Int32", "long": "Int64"}
+
+
+class _Words(NamedTuple):
+    """The message and class of an error in `deltalake`."""
+
+    #: The message; {message} is that of deltafast, the others are the code's parameters.
+    message: str | Callable[[DeltaError], str | None]
+    #: The class, if it is another one than that of deltafast.
+    kind: type[DeltaError] | None = None
+
+
+def _protocol_upgrade(error: DeltaError) -> str:
+    versions = error.parameters
+    what = "reader and writer feature, but reader is not v3, and writer not v7"
+    increase = "increase versions"
+    if versions["reader_version"] == versions["table_reader_version"]:
+        what, increase = "writer feature, but min_writer is not v7", "increase version"
+    return (
+        f"Generic DeltaTable error: Table feature enables {what}. Set allow_protocol_versions_increase or {increase} "
+        f"explicitly through set_tbl_properties: {error}"
+    )
+
+
+def _invalid_cast(error: DeltaError) -> str | None:
+    """Return the message of Arrow's Rust library about a string that cannot be cast to one of Spark's types."""
+    values = error.parameters
+    if values["source_type"] != "STRING":
+        return None
+    target = values["target_type"]
+    what = "value" if target == "BOOLEAN" else "string"
+    cast = f"Cast error: Cannot cast {what} '{values['value']}' to value of {_ARROW_NAMES.get(target, target)} type"
+    # A cast of a constant is evaluated before any rows.
+    if values["expression"] != f"CAST('{values['value']}' AS {target})":
+        return f"{cast}: {error}"
+    return f"Generic DeltaTable error: Optimizer rule 'simplify_expressions' failed\ncaused by\nArrow error: {cast}"
+
+
+def _integer_out_of_range(error: DeltaError) -> str:
+    values = error.parameters
+    if not values["found"].startswith("UInt"):
+        return f"Cast error: {values['reason']}: {error}"
+    to = _DELTA_INTEGERS.get(values["expected"], values["expected"])
+    return (
+        "Cast error: Failed to convert into Arrow schema: Cast error: Failed to cast "
+        f"{error.column} from {to} to {values['found']}: {values['reason']}"
+    )
+
+
+def _decimal_cast(error: DeltaError) -> str | None:
+    """Return the message about a decimal of another precision or scale."""
+    expected, found = error.parameters["expected"], error.parameters["found"]
+    if not (expected.startswith("decimal(") and found.startswith("Decimal")):
+        return None
+    precision, scale = expected.removeprefix("decimal(").removesuffix(")").split(",")
+    return f"Cannot cast field {error.column} from {found} to Decimal128({precision}, {scale}): {error}"
+
+
+def _deleted_reads(error: DeltaError) -> str | None:
+    if error.parameters.get("removes_read_files", "true") == "false":
+        return None
+    return f"Commit failed: a concurrent transaction deleted data this operation read: {error}"
+
+
+#: The words of `deltalake` for the codes of deltafast.
+_WORDS: Final[dict[ErrorCode, _Words]] = {
+    ErrorCode.PARTITIONING_MISMATCH: _Words("Generic error: {message}"),
+    ErrorCode.NEGATIVE_RETENTION: _Words("The retention periods should be positive."),
+    ErrorCode.RETENTION_TOO_SHORT: _Words(
+        "Generic error: Invalid retention period, minimum retention for vacuum is configured to be greater than "
+        "{table_hours} hours, got {retention_hours} hours"
     ),
-    (r"^(a commit cannot both add and remove a file .*)", r"an add and a remove have the same file path: \1", None),
-    (
-        r"^(the table is append-only .*)",
-        r"The transaction includes Remove action with data change but Delta table is append-only: \1",
+    ErrorCode.ADD_AND_REMOVE_OF_ONE_FILE: _Words("an add and a remove have the same file path: {message}"),
+    ErrorCode.APPEND_ONLY_TABLE: _Words(
+        "The transaction includes Remove action with data change but Delta table is append-only: {message}",
         CommitFailedError,
     ),
-    (
-        r"^(partition_strategy must be hive or directory.*)",
-        r"Partition strategy must be `hive` or `directory`: \1",
-        None,
+    ErrorCode.INVALID_PARTITION_STRATEGY: _Words("Partition strategy must be `hive` or `directory`: {message}"),
+    ErrorCode.PROTOCOL_UPGRADE_NEEDED: _Words(_protocol_upgrade),
+    ErrorCode.CONCURRENT_APPEND: _Words(_deleted_reads),
+    ErrorCode.CONCURRENT_DELETE_READ: _Words(_deleted_reads),
+    ErrorCode.CAST_INVALID_INPUT: _Words(_invalid_cast),
+    ErrorCode.COLUMN_NOT_FOUND: _Words("Schema error: No field named {column}. {message}"),
+    ErrorCode.PARTITION_COLUMN_UNNAMED: _Words(
+        "Generic error: The schema of partition columns must be provided to convert a Parquet table to a Delta table. "
+        "{message}"
     ),
-    (
-        r"^(the feature needs the protocol \((\d+), \d+\), the table has \(\2, \d+\).*)",
-        (
-            "Generic DeltaTable error: Table feature enables writer feature, but min_writer is not v7. Set "
-            r"allow_protocol_versions_increase or increase version explicitly through set_tbl_properties: \1"
-        ),
-        None,
-    ),
-    (
-        r"^(version \d+ .* (?:removed the file .*, (?:which|and) .* read|and removed files that it read).*)",
-        r"Commit failed: a concurrent transaction deleted data this operation read: \1",
-        None,
-    ),
-    (
-        r"^(the feature needs the protocol .*)",
-        (
-            "Generic DeltaTable error: Table feature enables reader and writer feature, but reader is not v3, and "
-            "writer not v7. Set allow_protocol_versions_increase or increase versions explicitly through "
-            r"set_tbl_properties: \1"
-        ),
-        None,
-    ),
-    (
-        # A cast of a constant is evaluated before any rows.
-        (
-            r"^\[CAST_INVALID_INPUT\] the value ('.*') of type STRING cannot be cast to (\w+) .* in "
-            r"`CAST\('.*' AS \w+\)` .*$"
-        ),
-        lambda found: (
-            "Generic DeltaTable error: Optimizer rule 'simplify_expressions' failed\ncaused by\n"
-            f"Arrow error: {_cast_error(found[1], found[2])}"
-        ),
-        None,
-    ),
-    (
-        r"^(\[CAST_INVALID_INPUT\] the value ('.*') of type STRING cannot be cast to (\w+) .*)$",
-        lambda found: f"{_cast_error(found[2], found[3])}: {found[1]}",
-        None,
-    ),
-    (r"^(no column '([^']+)' .*)", r"Schema error: No field named \2. \1", None),
-    (
-        r"^(the folder .* is one of a partition column that is not named.*)",
-        (
-            "Generic error: The schema of partition columns must be provided to convert a Parquet table to a Delta "
-            r"table. \1"
-        ),
-        None,
-    ),
-    (
-        r"^(.*expected decimal\((\d+),(\d+)\), found (Decimal\w+\(\d+, \d+\)) \(column `(.+)`\))$",
-        r"Cannot cast field \5 from \4 to Decimal128(\2, \3): \1",
-        None,
-    ),
-    (
-        r"^.*(Can't cast value \S+ to type (\w+)): expected .*, found (UInt\w+) \(column `(.+)`\)$",
-        r"Cast error: Failed to convert into Arrow schema: Cast error: Failed to cast \4 from \2 to \3: \1",
-        None,
-    ),
-    (r"^.*(Can't cast value \S+ to type \w+: expected .*, found \w+ \(column `.+`\))$", r"Cast error: \1", None),
-]
-
-
-def _cast_error(value: str, kind: str) -> str:
-    """Return the message of Arrow's Rust library about a string that cannot be cast to one of Spark's types."""
-    what = "value" if kind == "BOOLEAN" else "string"
-    return f"Cast error: Cannot cast {what} {value} to value of {_ARROW_NAMES.get(kind, kind)} type"
+    ErrorCode.TYPE_MISMATCH: _Words(_decimal_cast),
+    ErrorCode.VALUE_NOT_REPRESENTABLE: _Words(_decimal_cast),
+    ErrorCode.INTEGER_OUT_OF_RANGE: _Words(_integer_out_of_range),
+    ErrorCode.TABLE_EXISTS: _Words("A table already exists at: {path}: {message}"),
+    ErrorCode.UNKNOWN_STORE_SCHEME: _Words("{message}", TableNotFoundError),
+}
 
 
 @contextmanager
@@ -126,9 +126,14 @@ def in_their_words() -> Generator[None]:
     try:
         yield
     except DeltaError as error:
-        for pattern, words, kind in _WORDS:
-            if (found := re.match(pattern, str(error), re.DOTALL)) is not None:
-                place = {name: getattr(error, name) for name in DETAILS}
-                message = words(found) if callable(words) else found.expand(words)
-                raise (kind or type(error))(message, **place) from error
-        raise
+        words = _WORDS.get(error.code)
+        if words is None:
+            raise
+        message = (
+            words.message(error)
+            if callable(words.message)
+            else words.message.format_map({**error.parameters, "message": str(error)})
+        )
+        if message is None:
+            raise
+        raise (words.kind or type(error))(message, **{name: getattr(error, name) for name in DETAILS}) from error

@@ -36,6 +36,7 @@ from deltafast._util.locations import address, local_path, location
 from deltafast._util.options import names
 from deltafast.exceptions import (
     ConstraintViolatedError,
+    ErrorCode,
     InvalidArgumentError,
     SchemaMismatchError,
     VersionNotFoundError,
@@ -92,10 +93,9 @@ _OPERATORS = {"=", "==", "!=", "<>", "<", "<=", ">", ">=", "in", "not in"}
 _LISTED = re.compile(r"(?:`(?:[^`]|``)*`|[^`,])+")
 #: A character that a URL encodes.
 _ENCODED = re.compile(r"[^!-~]|[\"#%<>?\[\\\]^`{|}]")
-#: Error about a column of strings for a column of numbers.
-_STRING_FOR_NUMBER = re.compile(
-    r"expected (byte|short|integer|long|float|double), found (?:Large)?Utf8(?:View)? \(column `(.+)`\)"
-)
+#: Delta's types of numbers whose columns take strings, and Arrow's types of strings.
+_NUMBERS = {"byte", "short", "integer", "long", "float", "double"}
+_ARROW_TEXT = {"Utf8", "LargeUtf8", "Utf8View"}
 #: A timestamp of RFC 3339, with its zone.
 _ZONED_TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)")
 
@@ -587,10 +587,15 @@ def write_deltalake(table_or_uri: Any, data: Data, **options: Any) -> None:
                     return plain_write(table_or_uri, _with_numbers(_in_microseconds(data), kinds), **options)
             except SchemaMismatchError as error:
                 # Nothing was read yet: types are compared first.
-                found = _STRING_FOR_NUMBER.search(str(error))
-                if found is None or not is_in_memory or found[2] in kinds:
+                column, expected = error.column, error.parameters.get("expected", "")
+                is_text_for_number = (
+                    error.code is ErrorCode.TYPE_MISMATCH
+                    and expected in _NUMBERS
+                    and error.parameters["found"] in _ARROW_TEXT
+                )
+                if column is None or not is_text_for_number or not is_in_memory or column in kinds:
                     raise
-                kinds[found[2]] = PrimitiveType(found[1]).to_arrow()
+                kinds[column] = PrimitiveType(expected).to_arrow()
             except ConstraintViolatedError as error:
                 if not is_in_memory:
                     raise
@@ -832,15 +837,26 @@ def _with_numbers(data: Data, kinds: Mapping[str, Any]) -> Data:
     rows: Any = pa.RecordBatchReader.from_stream(cast("Any", as_stream(data))).read_all()
     for name, kind in kinds.items():
         place = rows.schema.get_field_index(name)
+        strings = rows.column(place).cast(pa.string())
         try:
-            column = rows.column(place).cast(pa.string()).cast(kind)
-        except pa.ArrowInvalid as error:
-            wrong = re.search(r"'(.*)' as a scalar", str(error))
+            column = strings.cast(kind)
+        except pa.ArrowInvalid:
+            invalid = next(value for value in strings.unique() if not _is_castable(value, kind))
             arrow = {"float": "Float32", "double": "Float64"}.get(str(kind), str(kind).capitalize())
-            message = f"Cast error: Cannot cast string '{wrong[1] if wrong else '?'}' to value of {arrow} type"
+            message = f"Cast error: Cannot cast string '{invalid.as_py()}' to value of {arrow} type"
             raise SchemaMismatchError(message, column=name) from None
         rows = rows.set_column(place, rows.schema.field(place).with_type(kind), column)
     return rows
+
+
+def _is_castable(value: Any, kind: Any) -> bool:
+    import pyarrow as pa
+
+    try:
+        value.cast(kind)
+    except pa.ArrowInvalid:
+        return False
+    return True
 
 
 def _coarse(schema: pa.Schema) -> pa.Schema:

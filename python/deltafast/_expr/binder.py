@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, NoReturn
 
 from deltafast._expr import coercion, literals, types
 from deltafast._expr.ambiguities import SAME_FUNCTIONS, Ambiguities
-from deltafast._expr.errors import DOUBLE_QUOTES, UnsupportedExpressionError, invalid, unsupported
+from deltafast._expr.errors import DOUBLE_QUOTES, UnsupportedExpressionError, invalid, unsupported, where
 from deltafast._expr.functions import CAST_FUNCTIONS, FUNCTIONS, Function
 from deltafast._expr.parser import MAX_DEPTH
 from deltafast._expr.rules import RULES
@@ -68,7 +68,7 @@ from deltafast._expr.types import (
 )
 from deltafast._expr.value_lists import constants_of, fold_values
 from deltafast._util.dialect import Dialect
-from deltafast.exceptions import InvalidArgumentError
+from deltafast.exceptions import ErrorCode, InvalidArgumentError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -230,10 +230,8 @@ class Binder:
         hint = _near_names(name, [f.name for f in level.fields])
         if isinstance(name, ExactName):
             hint = f"{hint} ({DOUBLE_QUOTES})"
-        raise InvalidArgumentError(f"no column {shown!r}{self._where(pos)}; {hint}", column=shown)
-
-    def _where(self, pos: int | None) -> str:
-        return str(invalid("", self.text, pos, "")).rpartition(";")[0]
+        message = f"no column {shown!r}{where(self.text, pos)}; {hint}"
+        raise InvalidArgumentError(message, column=shown, code=ErrorCode.COLUMN_NOT_FOUND, parameters={"column": shown})
 
     def _field(self, node: Node, name: str, pos: int | None) -> Node:
         kind = node.type

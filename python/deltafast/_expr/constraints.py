@@ -20,7 +20,7 @@ from deltafast._expr.stored import constraint_sql, generation_sql, sql_to_store,
 from deltafast._expr.struct_fields import by_field_names
 from deltafast._expr.tree import Bound, Cast
 from deltafast._util.dialect import Dialect
-from deltafast.exceptions import InvalidArgumentError
+from deltafast.exceptions import ErrorCode, InvalidArgumentError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -160,7 +160,7 @@ def bind_updates(
         prefixes = [path[:length] for length in range(1, len(path) + 1)]
         if path in above_bound or any(prefix in bound for prefix in prefixes):
             message = f"the column `{name}` is given a value twice"
-            raise InvalidArgumentError(message)
+            raise InvalidArgumentError(message, code=ErrorCode.COLUMN_ASSIGNED_TWICE, parameters={"column": name})
         try:
             tree = _named(
                 f"the new value of `{name}`",

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, ClassVar, NoReturn
 from deltafast._expr.errors import DOUBLE_QUOTES, invalid, unsupported
 from deltafast._expr.lexer import Token, tokenize
 from deltafast._util.dialect import Dialect
+from deltafast.exceptions import ErrorCode
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -169,7 +170,9 @@ class TokenCursor:
         # A string literal can be as long as the statement.
         found = "the end" if token.kind == "end" else repr(token.text[:40])
         hint = DOUBLE_QUOTES if token.kind == "exact" else self.hint
-        raise self.error(f"{what}, found {found}", token.pos, hint)
+        error = self.error(f"{what}, found {found}", token.pos, hint)
+        error.code, error.parameters = ErrorCode.EXPRESSION_SYNTAX_ERROR, {"expression": self.text}
+        raise error
 
     def error(self, what: str, pos: int | None, hint: str) -> InvalidArgumentError:
         """Return the error of an invalid string, with the position in it."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from deltafast.exceptions import InvalidArgumentError
+from deltafast.exceptions import ErrorCode, InvalidArgumentError
 
 __all__ = ["DOUBLE_QUOTES", "UnsupportedExpressionError", "invalid", "unsupported", "where"]
 
@@ -19,6 +19,8 @@ class UnsupportedExpressionError(InvalidArgumentError, NotImplementedError):
 
     Callers that can filter in another way (a lazy frame, for example) catch this error.
     """
+
+    _code = ErrorCode.UNSUPPORTED_EXPRESSION
 
     def __init__(self, message: str = "", **place: Any) -> None:
         super().__init__(message, **place)

@@ -8,7 +8,7 @@ from deltafast._expr import types
 from deltafast._expr.errors import UnsupportedExpressionError
 from deltafast._expr.tree import Call, Lit
 from deltafast._expr.types import Array, Field, Map, Struct
-from deltafast.exceptions import InvalidArgumentError
+from deltafast.exceptions import ErrorCode, InvalidArgumentError
 
 if TYPE_CHECKING:
     from deltafast._expr.tree import Node
@@ -98,4 +98,6 @@ def _other_fields(given: Struct, wanted: Struct) -> InvalidArgumentError:
         f"the value is a struct with the fields {names[0]}, the column has {names[1]}: an update finds fields by their "
         f"names; write named_struct('{wanted.fields[0].name if wanted.fields else ''}', ..)"
     )
-    return InvalidArgumentError(message)
+    return InvalidArgumentError(
+        message, code=ErrorCode.STRUCT_FIELD_MISMATCH, parameters={"expected": names[1], "found": names[0]}
+    )

@@ -10,7 +10,7 @@ from deltafast._catalog_tables.table_handle import refuse_name
 from deltafast._util.locations import address
 from deltafast._util.options import commit_options, property_strings, text_options
 from deltafast.credentials.provider import with_provider
-from deltafast.exceptions import InvalidArgumentError
+from deltafast.exceptions import ErrorCode, InvalidArgumentError
 from deltafast.progress import Progress, counted
 from deltafast.schema import Schema
 
@@ -89,7 +89,9 @@ def convert_to_deltalake(
         raise InvalidArgumentError(message)
     if partition_strategy not in (None, "hive", "directory"):
         message = f"partition_strategy must be hive or directory, not {partition_strategy!r}"
-        raise InvalidArgumentError(message)
+        raise InvalidArgumentError(
+            message, code=ErrorCode.INVALID_PARTITION_STRATEGY, parameters={"strategy": partition_strategy}
+        )
     properties = property_strings(configuration)
     refuse_quoted_constraints(properties)
     partition: Any = None

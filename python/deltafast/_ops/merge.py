@@ -24,7 +24,7 @@ from deltafast._ops.query_source import query_rows
 from deltafast._util.arrow import as_stream
 from deltafast._util.options import commit_options, sql_strings
 from deltafast._util.writer_properties import encoding
-from deltafast.exceptions import InvalidArgumentError, SchemaMismatchError
+from deltafast.exceptions import ErrorCode, InvalidArgumentError, SchemaMismatchError
 from deltafast.progress import Progress, counted
 
 if TYPE_CHECKING:
@@ -411,14 +411,18 @@ class TableMerger:
         for column, sql in self._assigned(sides, clause):
             path = sides.target_path(column, after) or found_path(after, sides.new_path(column))
             if not path:
-                raise SchemaMismatchError(_unknown(column, after))
+                raise SchemaMismatchError(
+                    _unknown(column, after), code=ErrorCode.COLUMN_NOT_FOUND, parameters={"column": column}
+                )
             if clause.action == "insert" and len(path) > 1:
                 message = f"a new row cannot be given the field `{'.'.join(path)}` alone; give its column a value"
                 raise InvalidArgumentError(message)
             prefixes = [path[:length] for length in range(1, len(path) + 1)]
             if path in above_assigned or not assigned.isdisjoint(prefixes):
                 message = f"the column `{'.'.join(path)}` is given a value twice"
-                raise InvalidArgumentError(message)
+                raise InvalidArgumentError(
+                    message, code=ErrorCode.COLUMN_ASSIGNED_TWICE, parameters={"column": ".".join(path)}
+                )
             assigned.add(path)
             above_assigned.update(prefixes)
             kind = field_of(after, path).type

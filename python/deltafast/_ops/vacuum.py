@@ -21,7 +21,7 @@ def vacuum(
     hours: float | None,
     *,
     dry_run: bool,
-    force: str | None,
+    enforce_retention: bool,
     full: bool,
     commit: CommitOptions | None = None,
     keep_versions: Sequence[int] | None = None,
@@ -34,7 +34,7 @@ def vacuum(
         table: The table.
         hours: Retention in hours; the table's if None.
         dry_run: Only return the files that would be deleted.
-        force: The hint for the error about a shorter retention than the table's; None if a shorter one is allowed.
+        enforce_retention: Whether a shorter retention than the table's is an error.
         full: Consider all files below the table.
         commit: Options of the commit.
         keep_versions: Versions that stay readable.
@@ -44,8 +44,7 @@ def vacuum(
     options: VacuumOptions = {
         "retention_ms": None if hours is None else round(hours * 3_600_000),
         "dry_run": dry_run,
-        "enforce_retention": force is not None,
-        "force": force or "",
+        "enforce_retention": enforce_retention,
         "full": full,
         "keep_versions": list(keep_versions or ()),
         "commit_options": commit or {},

@@ -29,6 +29,7 @@ from deltafast._sql.tree import (
     UnsetProperties,
 )
 from deltafast._util.column_path import column_text
+from deltafast.exceptions import ErrorCode
 from deltafast.schema import Field
 
 if TYPE_CHECKING:
@@ -244,7 +245,9 @@ def _alter_columns(reader: Reader) -> Change:
             known = tuple(part.lower() for part in other.column)
             if path[: len(known)] == known[: len(path)]:
                 what = f"`{'.'.join(one.column)}` is changed twice"
-                raise reader.error(what, pos, "write a statement for each change")
+                error = reader.error(what, pos, "write a statement for each change")
+                error.code, error.parameters = ErrorCode.COLUMN_CHANGED_TWICE, {"column": ".".join(one.column)}
+                raise error
         out.append(one)
         if not reader.accept_op(","):
             return AlterColumns(tuple(out))

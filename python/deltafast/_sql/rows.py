@@ -15,7 +15,7 @@ from deltafast._handle import handle_of
 from deltafast._interop.record_batch_reader import RecordBatchReader
 from deltafast._sql.tree import Default, Expression, Query, TableName, Values
 from deltafast._sql.values import cell, column
-from deltafast.exceptions import InvalidArgumentError
+from deltafast.exceptions import ErrorCode, InvalidArgumentError
 from deltafast.schema import Schema
 
 if TYPE_CHECKING:
@@ -93,12 +93,14 @@ def names_of(insert: Insert, table: DeltaTable, fixed: dict[str, Any], given: Se
         missing = next((name for name in insert.columns if name.lower() not in known), None)
         if missing is not None and not insert.evolve:
             message = f"the table has no column `{missing}`; it has {', '.join(known.values())}"
-            raise InvalidArgumentError(message)
+            raise InvalidArgumentError(message, code=ErrorCode.COLUMN_NOT_FOUND, parameters={"column": missing})
         names = [known.get(name.lower(), name) for name in insert.columns]
         twice = next((name for name in names if name in fixed), None)
         if twice is not None:
             message = f"`{twice}` has a value in PARTITION and is in the list of columns, too; leave it out of the list"
-            raise InvalidArgumentError(message)
+            raise InvalidArgumentError(
+                message, code=ErrorCode.PARTITION_COLUMN_IN_INSERT_LIST, parameters={"column": twice}
+            )
     else:
         own = [field.name for field in table.schema().fields]
         names = [name for name in own if name not in fixed]
@@ -113,7 +115,9 @@ def names_of(insert: Insert, table: DeltaTable, fixed: dict[str, Any], given: Se
             f"{len(names)} columns ({', '.join(names)}) are to get values, the rows have {len(given)}; name the "
             "columns: INSERT INTO t (a, b) .."
         )
-        raise InvalidArgumentError(message)
+        raise InvalidArgumentError(
+            message, code=ErrorCode.INSERT_ARITY_MISMATCH, parameters={"columns": len(names), "values": len(given)}
+        )
     return names
 
 

@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING
 
 from deltafast._expr.literals import time_zone as checked_zone
 from deltafast._sql import tree
+from deltafast._sql.option_names import as_clause
 from deltafast._sql.queries import EmbeddedTables
 from deltafast._sql.query_result import QueryResult
 from deltafast._sql.reading import read_statement
 from deltafast._sql.run_statement import run_statement
-from deltafast.exceptions import InvalidArgumentError
+from deltafast.exceptions import DeltaError, InvalidArgumentError
 from deltafast.progress import Progress, counted
 
 if TYPE_CHECKING:
@@ -88,6 +89,9 @@ def sql(
     except RecursionError:
         message = "the statement nests too deep; split it, or write long lists with IN"
         raise InvalidArgumentError(message) from None
+    except DeltaError as error:
+        error.respell(as_clause)
+        raise
 
 
 def query(text: str, zone: str) -> pa.RecordBatchReader:

@@ -15,7 +15,7 @@ from deltafast._sql.rows import constants, default_of, inserted_rows
 from deltafast._sql.tree import Default, Query, TableName, Values
 from deltafast._util.arrow import as_stream
 from deltafast._util.dialect import Dialect
-from deltafast.exceptions import InvalidArgumentError
+from deltafast.exceptions import ErrorCode, InvalidArgumentError
 from deltafast.table import DeltaTable
 from deltafast.writer import write_deltalake
 
@@ -149,7 +149,9 @@ def values_of(update: Update, table: DeltaTable, dialect: Dialect) -> dict[str, 
         name = _quoted(path)
         if name in values:
             message = f"the column `{'.'.join(path)}` is given a value twice"
-            raise InvalidArgumentError(message)
+            raise InvalidArgumentError(
+                message, code=ErrorCode.COLUMN_ASSIGNED_TWICE, parameters={"column": ".".join(path)}
+            )
         values[name] = _value(assignment, column, table, spell)
     return values
 
@@ -163,7 +165,9 @@ def _assigned(assignment: Assignment, table: DeltaTable, names: Mapping[Path, st
     name = known.get(first.lower())
     if name is None:
         message = f"the table has no column `{'.'.join((first, *rest))}`; it has {', '.join(known.values())}"
-        raise InvalidArgumentError(message)
+        raise InvalidArgumentError(
+            message, code=ErrorCode.COLUMN_NOT_FOUND, parameters={"column": ".".join((first, *rest))}
+        )
     return (name, *rest)
 
 

@@ -169,7 +169,7 @@ def run_vacuum(vacuum: Vacuum, tables: Tables) -> pa.RecordBatchReader:
         handle_of(table),
         vacuum.hours,
         dry_run=vacuum.dry_run,
-        force=tables.force_vacuum,
+        enforce_retention=tables.enforce_retention,
         commit=commit_options(None if vacuum.dry_run else tables.commit_properties),
         full=not vacuum.lite,
         inventory=inventory,

@@ -35,10 +35,8 @@ class Tables:
     storage_options: Mapping[str, str] | None = None
     commit_properties: CommitProperties | None = None
     zone: str = "UTC"
-    #: The hint for the error about a shorter retention of VACUUM than the table's; None if a shorter one is allowed.
-    force_vacuum: str | None = (
-        "use `DeltaTable.vacuum` with `enforce_retention_duration=False`, or `deltafast vacuum --force`,"
-    )
+    #: Whether a shorter retention of VACUUM than the table's is an error.
+    enforce_retention: bool = True
     #: Whether queries may use files, the network and extensions.
     external_access: bool = False
     #: The meaning of double quotes in the statement.

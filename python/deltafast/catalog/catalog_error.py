@@ -5,7 +5,7 @@ from __future__ import annotations
 from http import HTTPStatus
 from typing import Any
 
-from deltafast.exceptions import StorageError
+from deltafast.exceptions import ErrorCode, StorageError
 
 __all__ = ["CatalogError"]
 
@@ -22,6 +22,8 @@ class CatalogError(StorageError):
         kind: The error type of the catalog, such as `NoSuchTableException`; empty if it gave none.
         place: As for `DeltaError`.
     """
+
+    _code = ErrorCode.CATALOG_FAILED
 
     def __init__(self, message: str, *, status: int | None = None, kind: str = "", **place: Any) -> None:
         super().__init__(message, **place)

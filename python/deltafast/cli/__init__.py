@@ -54,18 +54,20 @@ def _run(arguments: Sequence[str] | None) -> int:
     except SystemExit as done:
         return done.code if isinstance(done.code, int) else 2
     except KeyboardInterrupt:
-        return _fail("interrupted", _INTERRUPTED)
+        return _fail(KeyboardInterrupt("interrupted"), _INTERRUPTED)
     except (InvalidArgumentError, MissingLibraryError, TableNotFoundError, UsageError, VersionNotFoundError) as error:
-        return _fail(str(error), 2)
+        return _fail(error, 2)
     except (DeltaError, OSError) as error:
-        return _fail(str(error), 1)
+        return _fail(error, 1)
 
 
-def _fail(message: str, code: int) -> int:
+def _fail(error: BaseException, status: int) -> int:
+    from deltafast.cli.option_names import as_flag
     from deltafast.cli.show import problem
 
+    message = error.message_with(as_flag) if isinstance(error, DeltaError) else str(error)
     problem("error:", "red", message)
-    return code
+    return status
 
 
 def _warn(message: Warning | str, *_: Any, **__: Any) -> None:

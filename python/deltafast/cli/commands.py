@@ -238,8 +238,9 @@ def vacuum(
 
     opened = open_table(table, storage)
     progress = is_watched(as_json)
-    hint = None if force else "add `--force`"
-    paths = delete_files(handle_of(opened), hours, dry_run=dry_run, force=hint, full=not lite, progress=progress)
+    paths = delete_files(
+        handle_of(opened), hours, dry_run=dry_run, enforce_retention=not force, full=not lite, progress=progress
+    )
     if as_json:
         show.machine({"dry_run": dry_run, "files": paths})
         return

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -62,9 +61,9 @@ def _default_token() -> Any:
 
     try:
         return credential.get_token(_SCOPE)
-    except ClientAuthenticationError as error:
-        tried = re.findall(r"^\s*(\w+Credential):", str(error), re.MULTILINE)
-        message = f"azure-identity finds no credentials; it tried {', '.join(tried)}"
+    except ClientAuthenticationError:
+        tried = ", ".join(type(one).__name__ for one in credential.credentials)
+        message = f"azure-identity finds no credentials; it tried {tried}"
         raise PermissionError(message) from None
 
 

@@ -20,6 +20,7 @@ from pyspark.errors import (
 from deltafast import exceptions as ours
 from deltafast._expr.errors import UnsupportedExpressionError
 from deltafast.spark._conditions import CONFLICT_CONDITIONS, condition_of
+from deltafast.spark._option_names import as_option
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
@@ -195,15 +196,15 @@ def as_spark_error(error: BaseException, operation: str | None = None) -> BaseEx
     known = _TRANSLATED.get(type(error))
     if known is None or not isinstance(error, ours.DeltaError):
         return error
-    text = str(error)
+    message = error.message_with(as_option)
     condition = CONFLICT_CONDITIONS.get(known.__name__)
     if condition is None:
-        condition = condition_of(text, getattr(error, "_operation", operation))
-    if condition is not None and condition.name == "DELTA_CANNOT_MODIFY_APPEND_ONLY":
+        condition = condition_of(error.code, error.parameters, getattr(error, "_operation", operation))
+    if error.code is ours.ErrorCode.APPEND_ONLY_TABLE:
         known = UnsupportedChangeException
     sentence = "" if condition is None or not condition.sentence else f"{condition.sentence}. "
     known = OVER_CONNECT.get(known.__name__, known)
-    raised = known(sentence + text, **{name: getattr(error, name) for name in ours.DETAILS})
+    raised = known(sentence + message, **{name: getattr(error, name) for name in ours.DETAILS})
     raised.set_condition(condition)
     raised.__cause__ = error
     return raised

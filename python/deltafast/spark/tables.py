@@ -21,7 +21,7 @@ from deltafast._sql.run_changes import check_order, merged, rows_of, values_of
 from deltafast._sql.run_maintenance import run_describe, run_generate, run_optimize, run_restore, run_vacuum
 from deltafast._sql.run_tables import run_convert
 from deltafast._util.dialect import Dialect
-from deltafast.exceptions import InvalidArgumentError, TableNotFoundError
+from deltafast.exceptions import ErrorCode, InvalidArgumentError, TableNotFoundError
 from deltafast.spark._scan.physical_columns import field_of
 from deltafast.spark._scan.reader import followed
 from deltafast.spark._session.cached_rows import refresh_dependents
@@ -133,7 +133,9 @@ class DeltaTable:
         path = path_in(tableOrViewName) or place_of_name(session, tableOrViewName)
         if path is None:
             message = f"`{tableOrViewName}` is not a Delta table of the session's catalog; use DeltaTable.forPath"
-            raise TableNotFoundError(message, path=tableOrViewName)
+            raise TableNotFoundError(
+                message, path=tableOrViewName, code=ErrorCode.NOT_A_CATALOG_TABLE, parameters={"table": tableOrViewName}
+            )
         place = place_of(session, path)
         return cls(session, place, handle(session, place), name=tableOrViewName)
 
@@ -390,7 +392,9 @@ class DeltaTable:
         supported = table.protocol().writer_features or ()
         if featureName.lower() not in {str(name).lower() for name in (*_FEATURES, *supported)}:
             message = f"deltafast knows no table feature `{featureName}`, so the table has nothing of it to drop"
-            raise InvalidArgumentError(message)
+            raise InvalidArgumentError(
+                message, code=ErrorCode.FEATURE_UNKNOWN_TO_DROP, parameters={"feature": featureName}
+            )
         table.alter.drop_feature(featureName, bool(truncateHistory), commit_properties=commit)
 
     # --- clones ----------------------------------------------------------------------------------

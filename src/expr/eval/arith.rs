@@ -10,6 +10,7 @@ use arrow_array::types::{
 };
 use arrow_array::{Array, ArrayRef, PrimitiveArray};
 
+use crate::error::ErrorCode;
 use crate::expr::eval::columnar_value::ColumnarValue;
 use crate::expr::eval::decimal_scale::{double_digits, round_to};
 use crate::expr::eval::elementwise::{division_by_zero, map_with, zip_with};
@@ -22,12 +23,12 @@ use crate::protocol::schema::DataType;
 
 fn overflow(what: &str) -> EvalError {
     // Spark has a separate error condition for types that Java computes as ints.
-    let condition = if matches!(what, "byte" | "short") {
-        "BINARY_ARITHMETIC_OVERFLOW"
+    let code = if matches!(what, "byte" | "short") {
+        ErrorCode::BinaryArithmeticOverflow
     } else {
-        "ARITHMETIC_OVERFLOW"
+        ErrorCode::ArithmeticOverflow
     };
-    EvalError::Value(format!("[{condition}] {what} overflow"))
+    EvalError::value(code, format!("{what} overflow"))
 }
 
 /// An integer or float type with the operations of arithmetic.

@@ -9,7 +9,7 @@ use arrow_schema::{DataType as Arrow, TimeUnit};
 
 use super::budget;
 use super::error::{EvalError, EvalResult};
-use crate::error::Error;
+use crate::error::{Error, ErrorCode};
 use crate::protocol::schema::{DataType, StringLayout};
 
 /// A field of a struct array, null where the struct is null.
@@ -116,8 +116,12 @@ fn micros(array: &ArrayRef, unit: TimeUnit, data_type: &DataType) -> EvalResult 
     use arrow_array::types::{Int64Type, TimestampMicrosecondType};
     let raw = arrow_cast::cast(array, &Arrow::Int64)?;
     let raw = raw.as_primitive::<Int64Type>();
-    let too_large =
-        || EvalError::Value("a timestamp is out of the range of microseconds".to_owned());
+    let too_large = || {
+        EvalError::value(
+            ErrorCode::DatetimeOverflow,
+            "a timestamp is out of the range of microseconds",
+        )
+    };
     let converted: PrimitiveArray<TimestampMicrosecondType> = match unit {
         TimeUnit::Second => raw.try_unary(|v| v.checked_mul(1_000_000).ok_or_else(too_large))?,
         TimeUnit::Millisecond => raw.try_unary(|v| v.checked_mul(1000).ok_or_else(too_large))?,

@@ -16,7 +16,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef};
 use arrow_schema::DataType as Arrow;
 
-use crate::error::Error;
+use crate::error::{Error, ErrorCode};
 use crate::exec;
 use crate::expr::eval::error::{EvalError, EvalResult};
 
@@ -107,9 +107,12 @@ pub(crate) fn in_pieces<T>(
             Err(EvalError::TooLarge { what, .. }) => {
                 let of = what.map_or_else(String::new, |what| format!(" that `{what}` has"));
                 let limit = limits.row >> 20;
-                return Err(EvalError::Value(format!(
-                    "the values{of} for one row take more than the {limit} MiB that a row may take; make them smaller, or raise DELTAFAST_MEMORY_LIMIT"
-                )));
+                return Err(EvalError::value(
+                    ErrorCode::MemoryExhausted,
+                    format!(
+                        "the values{of} for one row take more than the {limit} MiB that a row may take; make them smaller, or raise DELTAFAST_MEMORY_LIMIT"
+                    ),
+                ));
             }
             Err(other) => return Err(other),
         }
@@ -341,7 +344,7 @@ mod tests {
         })
         .unwrap_err();
         assert!(
-            matches!(&error, EvalError::Value(what) if what.contains("DELTAFAST_MEMORY_LIMIT")),
+            matches!(&error, EvalError::Value(fault) if fault.code == ErrorCode::MemoryExhausted),
             "{error:?}"
         );
         assert_eq!(room(), u64::MAX);

@@ -21,7 +21,7 @@ use arrow_array::{
 use arrow_buffer::BooleanBufferBuilder;
 use arrow_schema::{DataType as Arrow, Field, FieldRef};
 
-use crate::error::{Error, shown};
+use crate::error::{Error, ErrorCode, shown};
 use crate::expr::eval::array_layout::{child, plain};
 use crate::expr::eval::budget;
 use crate::expr::eval::decimal_scale::{double_digits, rescale, round_to};
@@ -191,35 +191,49 @@ struct CastInput<'a> {
 
 impl CastInput<'_> {
     /// The result for a value that the target type cannot hold: null, or the error.
-    fn none<T>(&self, fault: impl FnOnce() -> String) -> EvalResult<Option<T>> {
+    fn none<T>(&self, fault: impl FnOnce() -> EvalError) -> EvalResult<Option<T>> {
         if self.mode == CastMode::Ansi {
-            Err(EvalError::Value(fault()))
+            Err(fault())
         } else {
             Ok(None)
         }
     }
 
-    fn invalid_input(&self, text: &str) -> String {
-        format!(
-            "[CAST_INVALID_INPUT] the value '{}' of type {} cannot be cast to {} because it is malformed",
-            shown(text),
-            SqlType(self.from),
-            SqlType(self.to)
+    fn invalid_input(&self, text: &str) -> EvalError {
+        let (value, from, to) = (shown(text), SqlType(self.from), SqlType(self.to));
+        EvalError::value_with(
+            ErrorCode::CastInvalidInput,
+            &[
+                ("value", &value),
+                ("source_type", &from),
+                ("target_type", &to),
+            ],
+            format!(
+                "the value '{value}' of type {from} cannot be cast to {to} because it is malformed"
+            ),
         )
     }
 
-    fn overflow(&self, value: impl std::fmt::Display) -> String {
-        format!(
-            "[CAST_OVERFLOW] the value {value} of type {} cannot be cast to {} due to an overflow",
-            SqlType(self.from),
-            SqlType(self.to)
+    fn overflow(&self, value: impl std::fmt::Display) -> EvalError {
+        let (from, to) = (SqlType(self.from), SqlType(self.to));
+        EvalError::value_with(
+            ErrorCode::CastOverflow,
+            &[
+                ("value", &value),
+                ("source_type", &from),
+                ("target_type", &to),
+            ],
+            format!("the value {value} of type {from} cannot be cast to {to} due to an overflow"),
         )
     }
 
-    fn out_of_range(&self, value: impl std::fmt::Display) -> String {
-        format!(
-            "[NUMERIC_VALUE_OUT_OF_RANGE] the value {value} cannot be represented as {}",
-            SqlType(self.to)
+    fn out_of_range(&self, value: impl std::fmt::Display) -> EvalError {
+        EvalError::value(
+            ErrorCode::NumericValueOutOfRange,
+            format!(
+                "the value {value} cannot be represented as {}",
+                SqlType(self.to)
+            ),
         )
     }
 
@@ -304,9 +318,9 @@ impl CastInput<'_> {
             values.1,
         )?;
         if key_array.null_count() > 0 {
-            return Err(EvalError::Value(
-                "[NULL_MAP_KEY] a key of a map has no counterpart in the type it is cast to"
-                    .to_owned(),
+            return Err(EvalError::value(
+                ErrorCode::NullMapKey,
+                "a key of a map has no counterpart in the type it is cast to",
             ));
         }
         let Arrow::Map(field, sorted) = self.to.to_arrow(StringLayout::Plain) else {
@@ -376,9 +390,9 @@ impl CastInput<'_> {
                     let text = std::str::from_utf8(bytes.get(row));
                     out.push(
                         text.map_err(|_| {
-                            EvalError::Value(
-                                "[NOT_UTF8] bytes that are not UTF-8 text cannot be cast to STRING"
-                                    .to_owned(),
+                            EvalError::value(
+                                ErrorCode::NotUtf8,
+                                "bytes that are not UTF-8 text cannot be cast to STRING",
                             )
                         })?
                         .as_bytes(),
@@ -544,9 +558,12 @@ impl CastInput<'_> {
     fn between_times(&self) -> EvalResult {
         use DataType as T;
         let overflow = |micros: i64| {
-            format!(
-                "[DATETIME_OVERFLOW] {micros} microseconds are out of the range of {}",
-                SqlType(self.to)
+            EvalError::value(
+                ErrorCode::DatetimeOverflow,
+                format!(
+                    "{micros} microseconds are out of the range of {}",
+                    SqlType(self.to)
+                ),
             )
         };
         Ok(match (self.from, self.to) {
@@ -561,9 +578,9 @@ impl CastInput<'_> {
                     };
                     // Java throws here in every mode.
                     micros.map(Some).ok_or_else(|| {
-                        EvalError::Value(
-                            "[DATETIME_OVERFLOW] a date is out of the range of timestamps"
-                                .to_owned(),
+                        EvalError::value(
+                            ErrorCode::DatetimeOverflow,
+                            "a date is out of the range of timestamps",
                         )
                     })
                 })?;
@@ -587,7 +604,7 @@ impl CastInput<'_> {
                     self.zone
                         .to_utc(local)
                         .map(Some)
-                        .ok_or_else(|| EvalError::Value(overflow(local)))
+                        .ok_or_else(|| overflow(local))
                 })?;
                 self.timestamps(values)
             }
@@ -1092,9 +1109,9 @@ impl<'a> CastFormatter<'a> {
                     .ok_or_else(|| unexpected(a.data_type()))?
                     .get(row);
                 out.push_str(std::str::from_utf8(bytes).map_err(|_| {
-                    EvalError::Value(
-                        "[NOT_UTF8] bytes that are not UTF-8 text cannot be cast to STRING"
-                            .to_owned(),
+                    EvalError::value(
+                        ErrorCode::NotUtf8,
+                        "bytes that are not UTF-8 text cannot be cast to STRING",
                     )
                 })?);
             }

@@ -9,7 +9,7 @@ use arrow_array::{Array, ArrayRef, ListArray, MapArray, StructArray, UInt64Array
 use arrow_buffer::{NullBuffer, OffsetBuffer};
 use arrow_schema::DataType as Arrow;
 
-use crate::error::Error;
+use crate::error::{Error, ErrorCode};
 use crate::expr::eval::array_layout::{canonical, child, plain};
 use crate::expr::eval::budget;
 use crate::expr::eval::cast::range;
@@ -159,22 +159,24 @@ pub(crate) fn element(call: &FunctionCall<'_>) -> EvalResult {
             continue;
         };
         let (number, length) = (i64::from(numbers.value(index)), range.len() as i64);
-        let (place, condition) =
-            match (call.function, number) {
-                (Function::ElementAt, 0) => return Err(EvalError::Value(
-                    "[INVALID_INDEX_OF_ZERO] elements are counted from 1 or from -1, not from 0"
-                        .to_owned(),
-                )),
-                (Function::ElementAt, 1..) => (number - 1, "INVALID_ARRAY_INDEX_IN_ELEMENT_AT"),
-                (Function::ElementAt, _) => (length + number, "INVALID_ARRAY_INDEX_IN_ELEMENT_AT"),
-                _ => (number, "INVALID_ARRAY_INDEX"),
-            };
+        let (place, code) = match (call.function, number) {
+            (Function::ElementAt, 0) => {
+                return Err(EvalError::value(
+                    ErrorCode::InvalidIndexOfZero,
+                    "elements are counted from 1 or from -1, not from 0",
+                ));
+            }
+            (Function::ElementAt, 1..) => (number - 1, ErrorCode::InvalidArrayIndexInElementAt),
+            (Function::ElementAt, _) => (length + number, ErrorCode::InvalidArrayIndexInElementAt),
+            _ => (number, ErrorCode::InvalidArrayIndex),
+        };
         match usize::try_from(place).ok().filter(|p| *p < range.len()) {
             Some(place) => indices.append_value((range.start + place) as u64),
             None if ansi && call.function != Function::Get => {
-                return Err(EvalError::Value(format!(
-                    "[{condition}] the index {number} is out of bounds: the array has {length} elements"
-                )));
+                return Err(EvalError::value(
+                    code,
+                    format!("the index {number} is out of bounds: the array has {length} elements"),
+                ));
             }
             None => indices.append_null(),
         }
@@ -378,16 +380,18 @@ pub(crate) fn make_map(call: &FunctionCall<'_>) -> EvalResult {
     )?);
     let values = interleaved_by_row(call, call.operands.iter().skip(1).step_by(2), &map.value)?;
     if keys.null_count() > 0 {
-        return Err(EvalError::Value(
-            "[NULL_MAP_KEY] a key of a map is null".to_owned(),
+        return Err(EvalError::value(
+            ErrorCode::NullMapKey,
+            "a key of a map is null",
         ));
     }
     let order = comparator(&keys, &keys)?;
     for start in (0..call.rows * count).step_by(count.max(1)) {
         let twice = |key: usize| (start..key).any(|other| order(other, key).is_eq());
         if (start..start + count).any(twice) {
-            return Err(EvalError::Value(
-                "[DUPLICATED_MAP_KEY] a map has the same key twice".to_owned(),
+            return Err(EvalError::value(
+                ErrorCode::DuplicatedMapKey,
+                "a map has the same key twice",
             ));
         }
     }

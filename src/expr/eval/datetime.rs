@@ -14,7 +14,7 @@ use arrow_array::types::{
     Int32Type, Int64Type, TimestampMicrosecondType,
 };
 
-use crate::error::{Error, Result, shown};
+use crate::error::{Error, ErrorCode, Result, shown};
 use crate::expr::eval::elementwise::{map_with, zip_with};
 use crate::expr::eval::error::{EvalError, EvalResult, unexpected};
 use crate::expr::eval::function_call::FunctionCall;
@@ -62,7 +62,10 @@ pub(crate) fn check(function: Function, args: &[Expr]) -> Result<()> {
 }
 
 fn out_of_range(what: &str) -> EvalError {
-    EvalError::Value(format!("[DATETIME_OVERFLOW] {what} is out of range"))
+    EvalError::value(
+        ErrorCode::DatetimeOverflow,
+        format!("{what} is out of range"),
+    )
 }
 
 /// Days and microseconds within the day, by row.
@@ -417,10 +420,10 @@ pub(crate) fn next_day(call: &FunctionCall<'_>) -> EvalResult {
                 match weekday(name) {
                     Some(day) => Some((start + 1 + (day - start - 4 - 1).rem_euclid(7)) as i32),
                     None if call.settings.ansi => {
-                        return Err(EvalError::Value(format!(
-                            "[ILLEGAL_DAY_OF_WEEK] '{}' is not a day of the week",
-                            shown(name)
-                        )));
+                        return Err(EvalError::value(
+                            ErrorCode::IllegalDayOfWeek,
+                            format!("'{}' is not a day of the week", shown(name)),
+                        ));
                     }
                     None => None,
                 }
@@ -459,14 +462,19 @@ pub(crate) fn make_date(call: &FunctionCall<'_>) -> EvalResult {
             *value = i64::from(array.value(index));
         }
         let [year, month, day] = values;
-        out.append_option(match checked_days(year, month, day).and_then(|d| i32::try_from(d).ok()) {
-            _ if is_null => None,
-            Some(days) => Some(days),
-            None if call.settings.ansi => {
-                return Err(EvalError::Value(format!("[DATETIME_FIELD_OUT_OF_BOUNDS] there is no date of year {year}, month {month}, day {day}")));
-            }
-            None => None,
-        });
+        out.append_option(
+            match checked_days(year, month, day).and_then(|d| i32::try_from(d).ok()) {
+                _ if is_null => None,
+                Some(days) => Some(days),
+                None if call.settings.ansi => {
+                    return Err(EvalError::value(
+                        ErrorCode::DatetimeFieldOutOfBounds,
+                        format!("there is no date of year {year}, month {month}, day {day}"),
+                    ));
+                }
+                None => None,
+            },
+        );
     }
     Ok(Arc::new(out.finish()))
 }
@@ -504,7 +512,7 @@ pub(crate) fn from_unix(call: &FunctionCall<'_>) -> EvalResult {
     } else {
         MICROS_PER_SECOND
     };
-    let overflow = || EvalError::Value("[ARITHMETIC_OVERFLOW] long overflow".to_owned());
+    let overflow = || EvalError::value(ErrorCode::ArithmeticOverflow, "long overflow");
     type Micros = TimestampMicrosecondType;
     let whole = |value: i64| value.checked_mul(unit).map(Some).ok_or_else(overflow);
     let real = |value: f64| Ok(value.is_finite().then_some((value * unit as f64) as i64));
@@ -535,8 +543,9 @@ pub(crate) fn from_unix(call: &FunctionCall<'_>) -> EvalResult {
                     None => {
                         let per = by / i128::from(unit);
                         if rest % per != 0 {
-                            return Err(EvalError::Value(
-                                "[ARITHMETIC_OVERFLOW] rounding necessary: a timestamp has at most six digits behind the second".to_owned(),
+                            return Err(EvalError::value(
+                                ErrorCode::ArithmeticOverflow,
+                                "rounding necessary: a timestamp has at most six digits behind the second",
                             ));
                         }
                         rest / per

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use arrow_array::types::{Decimal128Type, Int64Type};
 use arrow_buffer::i256;
 
+use crate::error::ErrorCode;
 use crate::expr::eval::decimal_scale::{rescale, round_to};
 use crate::expr::eval::elementwise::{division_by_zero, map_with, zip_with};
 use crate::expr::eval::error::{EvalError, EvalResult, unexpected};
@@ -101,9 +102,9 @@ pub(crate) fn binary(call: &FunctionCall<'_>) -> EvalResult {
                 .and_then(|q| i64::try_from(q).ok())
             {
                 Some(quotient) => Ok(Some(quotient)),
-                None if ansi => Err(EvalError::Value(
-                    "[NUMERIC_VALUE_OUT_OF_RANGE] the quotient cannot be represented as BIGINT"
-                        .to_owned(),
+                None if ansi => Err(EvalError::value(
+                    ErrorCode::NumericValueOutOfRange,
+                    "the quotient cannot be represented as BIGINT",
                 )),
                 None => Ok(quotient.map(|q| q.to_parts().0 as i64)),
             }
@@ -356,10 +357,13 @@ pub(crate) fn unary(call: &FunctionCall<'_>) -> EvalResult {
 }
 
 fn out_of_range(call: &FunctionCall<'_>) -> EvalError {
-    EvalError::Value(format!(
-        "[NUMERIC_VALUE_OUT_OF_RANGE] the result cannot be represented as {}",
-        SqlType(call.result)
-    ))
+    EvalError::value(
+        ErrorCode::NumericValueOutOfRange,
+        format!(
+            "the result cannot be represented as {}",
+            SqlType(call.result)
+        ),
+    )
 }
 
 /// ROUND and BROUND of decimals.

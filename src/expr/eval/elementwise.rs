@@ -7,18 +7,16 @@ use arrow_array::{Array, PrimitiveArray};
 use super::columnar_value::ColumnarValue;
 use super::error::{EvalError, EvalResult};
 use super::function_call::FunctionCall;
+use crate::error::ErrorCode;
 use crate::expr::function::Function;
 
 pub(crate) fn division_by_zero(function: Function) -> EvalError {
     let remainder = matches!(function, Function::Remainder | Function::PositiveModulo);
-    EvalError::Value(
-        if remainder {
-            "[REMAINDER_BY_ZERO] remainder by zero"
-        } else {
-            "[DIVIDE_BY_ZERO] division by zero"
-        }
-        .to_owned(),
-    )
+    if remainder {
+        EvalError::value(ErrorCode::RemainderByZero, "remainder by zero")
+    } else {
+        EvalError::value(ErrorCode::DivideByZero, "division by zero")
+    }
 }
 
 /// Builds a primitive array from two arguments row by row; null where either is.

@@ -25,10 +25,7 @@ impl EvalError {
     /// The error with the expression that raised it.
     pub(super) fn named(self, expr: &Expr) -> Self {
         match self {
-            Self::Value(what) => Self::Error(Error::invalid(format!(
-                "{what}, in `{}`",
-                shown(&expr.to_string())
-            ))),
+            Self::Value(fault) => Self::Error(fault.into_error(Some(expr))),
             Self::TooLarge {
                 what: None,
                 of_constants,
@@ -43,7 +40,7 @@ impl EvalError {
     /// The error, with the expression that raised it.
     pub(super) fn at(self, expr: &Expr) -> Error {
         match self.named(expr) {
-            Self::Value(what) => Error::invalid(what),
+            Self::Value(fault) => fault.into_error(None),
             Self::TooLarge { .. } => Error::invalid(format!(
                 "the values are too large, in `{}`",
                 shown(&expr.to_string())

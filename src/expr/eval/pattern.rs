@@ -13,7 +13,7 @@ use arrow_buffer::{BooleanBuffer, NullBuffer};
 use arrow_schema::DataType as Arrow;
 use memchr::memmem;
 
-use crate::error::{Error, Result, shown};
+use crate::error::{Error, ErrorCode, Result, shown};
 use crate::expr::eval::columnar_value::ColumnarValue;
 use crate::expr::eval::compare::joint_nulls;
 use crate::expr::eval::error::{EvalError, EvalResult, unexpected};
@@ -386,14 +386,15 @@ pub(crate) fn call(call: &FunctionCall<'_>) -> EvalResult {
                     return Ok(arrow_array::new_null_array(&Arrow::Boolean, call.rows));
                 }
                 Some(escape) => escape_char(StringArg::new(escape)?.get(0).unwrap_or("\\"))
-                    .map_err(EvalError::Value)?,
+                    .map_err(|what| EvalError::value(ErrorCode::InvalidArgument, what))?,
             };
             let (values, patterns) = (StringArg::new(value)?, StringArg::new(pattern)?);
             if pattern.scalar {
                 let Some(text) = patterns.get(0) else {
                     return Ok(arrow_array::new_null_array(&Arrow::Boolean, call.rows));
                 };
-                let like = LikePattern::new(text, escape).map_err(EvalError::Value)?;
+                let like = LikePattern::new(text, escape)
+                    .map_err(|what| EvalError::value(ErrorCode::InvalidArgument, what))?;
                 if let Some(found) = by_kernel(&like, value)? {
                     return Ok(Arc::new(found));
                 }
@@ -403,7 +404,7 @@ pub(crate) fn call(call: &FunctionCall<'_>) -> EvalResult {
                 for row in 0..call.rows {
                     bits.append(match (values.get(row), patterns.get(row)) {
                         (Some(value), Some(text)) => LikePattern::new(text, escape)
-                            .map_err(EvalError::Value)?
+                            .map_err(|what| EvalError::value(ErrorCode::InvalidArgument, what))?
                             .matches(value),
                         _ => false,
                     });

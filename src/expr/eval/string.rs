@@ -12,6 +12,7 @@ use arrow_array::types::{Int32Type, Int64Type};
 use arrow_array::{Array, ArrayRef, Int32Array};
 use memchr::memmem;
 
+use crate::error::ErrorCode;
 use crate::expr::eval::budget;
 use crate::expr::eval::cast::range;
 use crate::expr::eval::error::{EvalError, EvalResult, unexpected};
@@ -570,9 +571,9 @@ pub(crate) fn split_part(call: &FunctionCall<'_>) -> EvalResult {
         };
         let nth = match number {
             0 => {
-                return Err(EvalError::Value(
-                    "[INVALID_INDEX_OF_ZERO] parts are counted from 1 or from -1, not from 0"
-                        .to_owned(),
+                return Err(EvalError::value(
+                    ErrorCode::InvalidIndexOfZero,
+                    "parts are counted from 1 or from -1, not from 0",
                 ));
             }
             _ => number.unsigned_abs() as usize - 1,

@@ -9,7 +9,7 @@ use arrow_array::{
 use arrow_buffer::{BooleanBuffer, Buffer, NullBufferBuilder, OffsetBuffer, ScalarBuffer};
 use arrow_schema::DataType as Arrow;
 
-use crate::error::Error;
+use crate::error::{Error, ErrorCode};
 use crate::expr::eval::budget;
 use crate::expr::eval::columnar_value::ColumnarValue;
 use crate::expr::eval::error::{EvalError, EvalResult, unexpected};
@@ -199,6 +199,6 @@ impl BytesBuilder {
     pub(crate) fn finish_text(mut self) -> EvalResult<StringArray> {
         let offsets = OffsetBuffer::new(ScalarBuffer::from(self.offsets));
         StringArray::try_new(offsets, Buffer::from_vec(self.data), self.nulls.finish())
-            .map_err(|_| EvalError::Value("bytes are not UTF-8 text".to_owned()))
+            .map_err(|_| EvalError::value(ErrorCode::InvalidArgument, "bytes are not UTF-8 text"))
     }
 }

@@ -24,7 +24,9 @@ use crate::commit::adds::{all_live_adds, matching_live_adds};
 use crate::commit::finish::{CommitOptions, CommitResult, json_string_list};
 use crate::commit::{CommitOperation, OptimisticTransaction};
 use crate::dv::DvPath;
-use crate::error::{ConflictKind, Error, Result, ResultExt, invariant, shown};
+use crate::error::{
+    CallOption, ConflictKind, Error, ErrorCode, Result, ResultExt, invariant, shown,
+};
 use crate::exec::now_ms;
 use crate::exec::{CancellationToken, map_all};
 use crate::ops::access::check_writable;
@@ -158,7 +160,8 @@ fn check_droppable(
         return Err(Error::invalid(format!(
             "the table does not have the feature `{}`",
             shown(name)
-        )));
+        ))
+        .with_code(ErrorCode::FeatureNotPresent, &[("feature", &name)]));
     };
     let name = features::feature(known)
         .ok_or_else(|| Error::internal("a table with an unknown feature was writable"))?
@@ -168,7 +171,8 @@ fn check_droppable(
         return Err(Error::unsupported_feature(
             name,
             format!("the feature `{name}` cannot be dropped, not by delta-spark either; {instead}"),
-        ));
+        )
+        .with_code(ErrorCode::FeatureNotDroppable, &[("feature", &name)]));
     }
     let needs_it = |other: &&String| {
         features::feature(other).is_some_and(|feature| feature.dependencies.contains(&name))
@@ -176,7 +180,11 @@ fn check_droppable(
     if let Some(other) = supported.iter().find(needs_it) {
         return Err(Error::invalid(format!(
             "the feature `{name}` cannot be dropped while the table has `{other}`, which needs it"
-        )));
+        ))
+        .with_code(
+            ErrorCode::FeatureNeededByOther,
+            &[("feature", &name), ("other_feature", other)],
+        ));
     }
     if supported.contains("catalogManaged") && way != DropMode::KeepHistory {
         return Err(Error::unsupported_feature(
@@ -188,11 +196,18 @@ fn check_droppable(
     }
     match way {
         DropMode::KeepHistory if truncate_history => Err(Error::invalid(format!(
-            "the feature `{name}` is dropped without truncating history: only writers have to know it; leave `truncate_history` out"
-        ))),
+            "the feature `{name}` is dropped without truncating history: only writers have to know it; leave {} out",
+            CallOption::TruncateHistory
+        ))
+        .with_code(
+            ErrorCode::FeatureDropWithoutTruncation,
+            &[("feature", &name)],
+        )),
         DropMode::TruncateHistory if !truncate_history => Err(Error::invalid(format!(
-            "the feature `{name}` protects history of other dropped features: it is dropped together with it; pass truncate_history=True"
-        ))),
+            "the feature `{name}` protects history of other dropped features: it is dropped together with it; pass {}",
+            CallOption::TruncateHistoryTrue
+        ))
+        .with_code(ErrorCode::FeatureDropNeedsTruncation, &[("feature", &name)])),
         _ => Ok(name),
     }
 }
@@ -633,16 +648,25 @@ fn require_truncated_history(
 ) -> Result<()> {
     let text = retention_text(steps.snapshot());
     let wait = |what: String| {
-        Err(Error::invalid(format!(
-            "the feature `{name}` is no longer in use but {what}: drop it again once the history that uses it is older than {text} (`{RETENTION}`), or now with truncate_history=False"
-        )))
+        Error::invalid(format!(
+            "the feature `{name}` is no longer in use but {what}: drop it again once the history that uses it is older than {text} (`{RETENTION}`), or now with {}",
+            CallOption::TruncateHistoryFalse
+        ))
     };
     if changed {
-        return wait("was until now".to_owned());
+        return Err(wait("was until now".to_owned()).with_code(
+            ErrorCode::FeatureDropWaitsForRetention,
+            &[("feature", &name)],
+        ));
     }
     delete_expired_history(steps)?;
     match feature_usage::in_history(name, steps.snapshot(), steps.cancel())? {
-        Some(version) => wait(format!("older versions up to {version} use it")),
+        Some(version) => Err(
+            wait(format!("older versions up to {version} use it")).with_code(
+                ErrorCode::FeatureInHistory,
+                &[("feature", &name), ("version", &version)],
+            ),
+        ),
         None => Ok(()),
     }
 }
@@ -818,7 +842,7 @@ mod tests {
         assert!(
             refused(&["rowTracking"], "rowTracking", true).contains("leave `truncate_history` out")
         );
-        assert!(refused(&[PROTECTION], PROTECTION, false).contains("truncate_history=True"));
+        assert!(refused(&[PROTECTION], PROTECTION, false).contains("truncate_history=true"));
         assert!(
             refused(
                 &["catalogManaged", "deletionVectors"],

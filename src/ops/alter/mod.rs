@@ -9,6 +9,7 @@
 //! Features", "Clustered Table". Cost: a commit; a constraint or NOT NULL reads the rows once, or
 //! fewer if statistics suffice.
 
+mod column_use;
 pub(super) mod drop_feature;
 pub(super) mod feature_usage;
 pub(super) mod multi_commit;
@@ -23,11 +24,12 @@ use arrow_array::types::Int64Type;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
+use self::column_use::{ColumnChange, ColumnReference, ColumnUser, column_references};
 use super::column_path::{quoted_column_path, resolve_column_path};
 use super::create::{GENERATED, checked_clustering, generated_value_key};
 use crate::commit::finish::{CommitOptions, CommitResult, commit, json_string_list};
 use crate::commit::{CommitOperation, OptimisticTransaction};
-use crate::error::{Error, Result, invariant, shown};
+use crate::error::{CallOption, Error, ErrorCode, Result, invariant, shown};
 use crate::exec::CancellationToken;
 use crate::exec::now_ms;
 use crate::exec::uuid;
@@ -271,33 +273,6 @@ pub fn alter(
     commit(transaction, altered.operation, commit_options, cancel)
 }
 
-/// The expressions that use columns, each with what it is.
-fn column_references(
-    snapshot: &Snapshot,
-    bound: &TableConstraints,
-) -> Result<Vec<(String, BoundExpr)>> {
-    let asked = TableConstraints::of(
-        snapshot.protocol(),
-        snapshot.metadata(),
-        snapshot.schema(),
-        |_| false,
-    )?;
-    let rules = TableConstraints {
-        predicate: None,
-        ..bound.clone()
-    }
-    .rules(&asked, Vec::new())?;
-    let checks = rules
-        .checks
-        .into_iter()
-        .map(|check| (format!("the constraint `{}`", check.name), check.expr));
-    let generated = rules
-        .generated
-        .into_iter()
-        .map(|rule| (format!("the generated column `{}`", rule.column), rule.expr));
-    Ok(checks.chain(generated).collect())
-}
-
 /// The operation name for a change of one column.
 const CHANGE_COLUMN: &str = "CHANGE COLUMN";
 
@@ -325,14 +300,14 @@ struct AlterCommand<'a> {
     old_metadata: &'a Metadata,
     schema: &'a StructType,
     /// The expressions that use columns.
-    column_references: &'a [(String, BoundExpr)],
+    column_references: &'a [ColumnReference],
     cancel: &'a CancellationToken,
 }
 
 impl<'a> AlterCommand<'a> {
     fn of(
         snapshot: &'a Snapshot,
-        uses: &'a [(String, BoundExpr)],
+        column_references: &'a [ColumnReference],
         cancel: &'a CancellationToken,
     ) -> Self {
         Self {
@@ -340,7 +315,7 @@ impl<'a> AlterCommand<'a> {
             protocol: snapshot.protocol(),
             old_metadata: snapshot.metadata(),
             schema: snapshot.schema(),
-            column_references: uses,
+            column_references,
             cancel,
         }
     }
@@ -632,6 +607,7 @@ impl<'a> AlterCommand<'a> {
                     "the table has a column `{}` already",
                     field.name
                 ))
+                .with_code(ErrorCode::ColumnExists, &[("column", &field.name)])
                 .at_column(&field.name));
             }
         }
@@ -791,33 +767,35 @@ impl<'a> AlterCommand<'a> {
     }
 
     /// The same for a column or field, which elements, keys and values are not.
-    fn field_path(&self, column: &str, what: &str) -> Result<Vec<String>> {
+    fn field_path(&self, column: &str, change: ColumnChange) -> Result<Vec<String>> {
         let path = self.path(column)?;
         if field_depth(self.schema, &path) < path.len() {
             return Err(Error::invalid(format!(
-                "only columns and fields of structs can be {what}, not the elements of a list, nor the keys or values of a map"
+                "only columns and fields of structs can be {change}, not the elements of a list, nor the keys or values of a map"
             ))
+            .with_code(change.of_elements_code(), &[("column", &column)])
             .at_column(column));
         }
         Ok(path)
     }
 
     /// Refuses a change of a column that is used elsewhere.
-    fn check_unreferenced(&self, path: &[String], what: &str, partition_too: bool) -> Result<()> {
-        let shown_path = path.join(".");
-        let refuse = |by: &str| {
-            Err(Error::invalid(format!(
-                "the column `{shown_path}` cannot be {what}: {by} uses it"
-            ))
-            .at_column(&shown_path))
-        };
-        for (by, expr) in self.column_references {
-            if expr
+    fn check_unreferenced(
+        &self,
+        path: &[String],
+        change: ColumnChange,
+        partition_too: bool,
+    ) -> Result<()> {
+        let column = path.join(".");
+        let refuse = |user: &ColumnUser| Err(user.refuse(&column, change));
+        for reference in self.column_references {
+            if reference
+                .expr
                 .columns()
                 .into_iter()
                 .any(|used| used.starts_with(path) || path.starts_with(used))
             {
-                return refuse(by);
+                return refuse(&reference.user);
             }
         }
         let metadata = self.old_metadata;
@@ -828,40 +806,42 @@ impl<'a> AlterCommand<'a> {
                 .iter()
                 .any(|name| path.first() == Some(name))
         {
-            return refuse("the table's partitioning");
+            return refuse(&ColumnUser::Partitioning);
         }
         if partition_too
             && clustering_columns(self.snapshot)?
                 .iter()
                 .any(|used| used.starts_with(path))
         {
-            return refuse("the table's clustering");
+            return refuse(&ColumnUser::Clustering);
         }
         Ok(())
     }
 
-    fn check_column_mapping(&self, what: &str) -> Result<()> {
+    fn check_column_mapping(&self, change: ColumnChange) -> Result<()> {
         if features::column_mapping(self.protocol, self.old_metadata)? == ColumnMapping::None {
             return Err(Error::invalid(format!(
-                "columns can be {what} where the table maps columns; set `delta.columnMapping.mode` to `name` first"
-            )));
+                "columns can be {change} where the table maps columns; set `delta.columnMapping.mode` to `name` first"
+            ))
+            .with_code(change.needs_mapping_code(), &[]));
         }
         Ok(())
     }
 
     fn drop_columns(&self, columns: &[String]) -> Result<AlteredTable> {
-        self.check_column_mapping("dropped")?;
+        self.check_column_mapping(ColumnChange::Drop)?;
         let mut schema = self.schema.clone();
         let (mut paths, mut dropped) = (Vec::new(), Vec::new());
         for column in columns {
-            let path = self.field_path(column, "dropped")?;
-            self.check_unreferenced(&path, "dropped", true)?;
+            let path = self.field_path(column, ColumnChange::Drop)?;
+            self.check_unreferenced(&path, ColumnChange::Drop, true)?;
             schema = transform_field(&schema, &path, &mut |_| Ok(None))?;
             paths.push(path.join("."));
             dropped.push(path);
         }
         if schema.fields.is_empty() {
-            return Err(Error::invalid("a table must keep at least one column"));
+            return Err(Error::invalid("a table must keep at least one column")
+                .with_code(ErrorCode::LastColumnDropped, &[]));
         }
         let metadata = without_stats_columns(self.old_metadata, &dropped);
         self.with_schema(
@@ -875,9 +855,9 @@ impl<'a> AlterCommand<'a> {
     }
 
     fn rename_column(&self, column: &str, name: &str) -> Result<AlteredTable> {
-        self.check_column_mapping("renamed")?;
-        let path = self.field_path(column, "renamed")?;
-        self.check_unreferenced(&path, "renamed", false)?;
+        self.check_column_mapping(ColumnChange::Rename)?;
+        let path = self.field_path(column, ColumnChange::Rename)?;
+        self.check_unreferenced(&path, ColumnChange::Rename, false)?;
         let mut metadata = self.old_metadata.clone();
         if path.len() == 1 {
             for partition in metadata
@@ -929,7 +909,8 @@ impl<'a> AlterCommand<'a> {
         if !bound_constraints::identities(self.protocol, self.schema)?.is_empty() {
             return Err(Error::invalid(
                 "REPLACE COLUMNS is not possible for a table with identity columns; use ADD COLUMNS, DROP COLUMNS and ALTER COLUMN",
-            ));
+            )
+            .with_code(ErrorCode::ReplaceColumnsWithIdentity, &[]));
         }
         let columns = given_columns(fields)?;
         let metadata = self.old_metadata;
@@ -938,10 +919,10 @@ impl<'a> AlterCommand<'a> {
         let mut replacement = replace_columns::ColumnReplacement::new(mapped, &can_widen);
         let schema = replacement.replace_struct(self.schema, &columns, &[])?;
         for path in &replacement.dropped {
-            self.check_unreferenced(path, "dropped", true)?;
+            self.check_unreferenced(path, ColumnChange::Drop, true)?;
         }
         for path in &replacement.retyped {
-            self.check_unreferenced(path, "given another type", false)?;
+            self.check_unreferenced(path, ColumnChange::Retype, false)?;
         }
         for field in &columns.fields {
             if self.schema.field(&field.name).is_none() {
@@ -1021,25 +1002,37 @@ impl<'a> AlterCommand<'a> {
         from: &DataType,
         to: &DataType,
     ) -> Result<()> {
-        if matches!(
-            to,
-            DataType::Struct(_) | DataType::Array(_) | DataType::Map(_)
-        ) {
+        let nested_code = match to {
+            DataType::Struct(_) => Some(ErrorCode::StructTypeReplaced),
+            DataType::Array(_) => Some(ErrorCode::ArrayTypeReplaced),
+            DataType::Map(_) => Some(ErrorCode::MapTypeReplaced),
+            _ => None,
+        };
+        if let Some(code) = nested_code {
             return Err(Error::invalid(format!(
                 "the type {from} cannot become {to} as a whole; change its fields, `{column}.element`, `{column}.key` or `{column}.value`"
             ))
+            .with_code(code, &[("column", &column)])
             .at_column(column));
         }
         if !self.can_widen(from, to) {
             return Err(Error::invalid(format!(
                 "the type {from} cannot become {to} without rewriting files"
             ))
+            .with_code(
+                if is_upcast(from, to) {
+                    ErrorCode::UpcastNeedsRewrite
+                } else {
+                    ErrorCode::UnsupportedTypeChange
+                },
+                &[("column", &column), ("from", from), ("to", to)],
+            )
             .at_column(column));
         }
         if !self.widens() {
-            return Err(Error::invalid("a type can be changed where the table widens types; set `delta.enableTypeWidening` to `true` first").at_column(column));
+            return Err(Error::invalid("a type can be changed where the table widens types; set `delta.enableTypeWidening` to `true` first").with_code(ErrorCode::TypeWideningDisabled, &[("column", &column)]).at_column(column));
         }
-        self.check_unreferenced(path, "given another type", false)?;
+        self.check_unreferenced(path, ColumnChange::Retype, false)?;
         Ok(())
     }
 
@@ -1163,7 +1156,11 @@ impl<'a> AlterCommand<'a> {
                 return Err(Error::invalid(format!(
                     "the constraint `{}` is there already, or has no name",
                     constraint.name
-                )));
+                ))
+                .with_code(
+                    ErrorCode::ConstraintExists,
+                    &[("constraint", &constraint.name)],
+                ));
             }
             let expr = constraint.bound()?;
             if let Some(row) = self.first_row(&partition_predicate::not_true(&expr)?)? {
@@ -1171,7 +1168,15 @@ impl<'a> AlterCommand<'a> {
                     "the constraint `{}` ({}) does not hold for a row that is there: {row}",
                     constraint.name, constraint.sql
                 );
-                return Err(Error::constraint_violated(&constraint.name, what));
+                return Err(
+                    Error::constraint_violated(&constraint.name, what).with_code(
+                        ErrorCode::NewCheckViolated,
+                        &[
+                            ("constraint", &constraint.name),
+                            ("expression", &constraint.sql),
+                        ],
+                    ),
+                );
             }
             metadata.configuration.insert(key, constraint.sql.clone());
         }
@@ -1207,10 +1212,10 @@ impl<'a> AlterCommand<'a> {
             .configuration
             .retain(|known, _| !known.eq_ignore_ascii_case(&key));
         if metadata.configuration.len() == before && !if_exists {
-            return Err(Error::invalid(format!(
-                "the table has no constraint `{}`",
-                shown(name)
-            )));
+            return Err(
+                Error::invalid(format!("the table has no constraint `{}`", shown(name)))
+                    .with_code(ErrorCode::ConstraintNotFound, &[("constraint", &name)]),
+            );
         }
         Ok(self.metadata(
             metadata,
@@ -1234,12 +1239,22 @@ impl<'a> AlterCommand<'a> {
                 != (new.min_reader_version, new.min_writer_version)
         {
             return Err(Error::invalid(format!(
-                "the feature needs the protocol ({}, {}), the table has ({}, {}); pass allow_protocol_versions_increase=True to raise it",
+                "the feature needs the protocol ({}, {}), the table has ({}, {}); pass {} to raise it",
                 new.min_reader_version,
                 new.min_writer_version,
                 old.min_reader_version,
-                old.min_writer_version
-            )));
+                old.min_writer_version,
+                CallOption::AllowProtocolVersionsIncrease
+            ))
+            .with_code(
+                ErrorCode::ProtocolUpgradeNeeded,
+                &[
+                    ("reader_version", &new.min_reader_version),
+                    ("writer_version", &new.min_writer_version),
+                    ("table_reader_version", &old.min_reader_version),
+                    ("table_writer_version", &old.min_writer_version),
+                ],
+            ));
         }
         Ok(altered)
     }
@@ -1280,10 +1295,24 @@ impl<'a> AlterCommand<'a> {
     }
 }
 
+/// Whether Spark casts every value of the type without a loss of range, although files of the one
+/// cannot be read as the other.
+fn is_upcast(from: &DataType, to: &DataType) -> bool {
+    use DataType as T;
+    match to {
+        T::String => from.is_primitive(),
+        T::Float | T::Double => {
+            matches!(from, T::Byte | T::Short | T::Integer | T::Long | T::Float)
+        }
+        _ => false,
+    }
+}
+
 fn not_identity(column: &str) -> Error {
     Error::invalid(
         "the column is not an identity column, so there is nothing to bring in step with its values",
     )
+    .with_code(ErrorCode::NotAnIdentityColumn, &[("column", &column)])
     .at_column(column)
 }
 
@@ -1349,11 +1378,14 @@ fn set_length(field: &mut StructField, length: Option<&str>) -> Result<()> {
         _ => false,
     };
     if !grows {
+        let (from, to) = (old.unwrap_or("string"), shown(length.unwrap_or("string")));
         return Err(Error::invalid(format!(
-            "the type {} cannot become {}: existing values may be longer",
-            old.unwrap_or("string"),
-            shown(length.unwrap_or("string"))
-        )));
+            "the type {from} cannot become {to}: existing values may be longer"
+        ))
+        .with_code(
+            ErrorCode::UnsupportedTypeChange,
+            &[("column", &field.name), ("from", &from), ("to", &to)],
+        ));
     }
     match length {
         Some(length) => {
@@ -1496,6 +1528,7 @@ fn move_within_struct(schema: &StructType, name: &str, after: Option<&str>) -> R
                     "there is no `{}` that it could stand behind",
                     shown(after)
                 ))
+                .with_code(ErrorCode::SiblingNotFound, &[("column", &after)])
                 .at_column(name)
             })?;
             sibling + 1
@@ -1551,7 +1584,8 @@ fn transform_data_type(
             if inner.fields.is_empty() {
                 return Err(Error::invalid(
                     "a struct must keep at least one field; drop the struct instead",
-                ));
+                )
+                .with_code(ErrorCode::LastColumnDropped, &[]));
             }
             DataType::Struct(Arc::new(inner))
         }
@@ -1599,11 +1633,19 @@ fn transform_part(
     }
     match edit(&StructField::new(name, data_type.clone(), nullable))? {
         Some(out) if out.metadata.is_empty() => Ok((out.data_type, out.nullable)),
-        Some(out) => Err(Error::invalid(format!(
-            "the {name}s of a {} cannot have `{}`, only columns and fields can; set it for the column",
-            if name == "element" { "list" } else { "map" },
-            shown(out.metadata.keys().next().map_or("", String::as_str))
-        ))),
+        Some(out) => {
+            let key = out.metadata.keys().next().map_or("", String::as_str);
+            let error = Error::invalid(format!(
+                "the {name}s of a {} cannot have `{}`, only columns and fields can; set it for the column",
+                if name == "element" { "list" } else { "map" },
+                shown(key)
+            ));
+            Err(if key == "comment" {
+                error.with_code(ErrorCode::CommentOnElement, &[])
+            } else {
+                error
+            })
+        }
         None => Err(Error::invalid(format!("an {name} cannot be dropped"))),
     }
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashSet;
 
-use crate::error::{Error, Result, shown};
+use crate::error::{Error, ErrorCode, Result, shown};
 use crate::protocol::evolution;
 use crate::protocol::schema::{
     ArrayType, DECLARED_TYPE, DataType, MapType, StructField, StructType,
@@ -84,9 +84,10 @@ impl<'a> ColumnReplacement<'a> {
             .collect();
         self.check_dropped(&dropped, &added)?;
         if fields.is_empty() {
-            return Err(Error::invalid(
-                "a table or struct must keep at least one column or field",
-            ));
+            return Err(
+                Error::invalid("a table or struct must keep at least one column or field")
+                    .with_code(ErrorCode::LastColumnDropped, &[]),
+            );
         }
         self.dropped.extend(dropped);
         Ok(StructType {
@@ -207,6 +208,7 @@ impl<'a> ColumnReplacement<'a> {
 
 fn refused(what: &str, hint: &str) -> Error {
     Error::invalid(format!("REPLACE COLUMNS cannot {what}; {hint}"))
+        .with_code(ErrorCode::ReplaceColumnsUnsupported, &[])
 }
 
 #[cfg(test)]

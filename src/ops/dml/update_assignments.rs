@@ -2,7 +2,7 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorCode, Result};
 use crate::expr::BoundExpr;
 use crate::ops::merge::clauses::{ValuePlan, with_field};
 use crate::protocol::schema::{StringLayout, StructType};
@@ -35,7 +35,9 @@ impl UpdateAssignments {
         let identities = bound_constraints::identities(snapshot.protocol(), &schema)?;
         let place = |name: &str| {
             schema.fields.position(name).ok_or_else(|| {
-                Error::invalid(format!("the table has no column `{name}`")).at_column(name)
+                Error::invalid(format!("the table has no column `{name}`"))
+                    .with_code(ErrorCode::ColumnNotFound, &[("column", &name)])
+                    .at_column(name)
             })
         };
         let mut assigned: Vec<ColumnAssignment> = Vec::new();

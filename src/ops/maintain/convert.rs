@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 
 use crate::commit::OptimisticTransaction;
 use crate::commit::finish::{CommitOptions, CommitResult};
-use crate::error::{Error, Result, ResultExt, shown};
+use crate::error::{CallOption, Error, ErrorCode, Result, ResultExt, shown};
 use crate::exec::{CancellationToken, RuntimeEnv, SystemEnv, map_all, uuid};
 use crate::log::DeltaLog;
 use crate::ops::maintain::commit_command::commit_command;
@@ -157,10 +157,12 @@ fn existing_table(root: &Arc<dyn Store>, options: &ConvertOptions) -> Result<Con
     if options.ignore_existing {
         return Ok(ConvertResult::default());
     }
+    let path = root.url();
     Err(Error::invalid(format!(
-        "there is a table at {} already; with `mode=\"ignore\"` that is not an error",
-        root.url()
-    )))
+        "there is a table at {path} already; with {} that is not an error",
+        CallOption::ModeIgnore
+    ))
+    .with_code(ErrorCode::TableExists, &[("path", &path)]))
 }
 
 /// The Parquet files that become the table's files.
@@ -390,9 +392,11 @@ fn partition_values(path: &str, partition: &StructType, hive: bool) -> Result<Pa
             .find(|field| field.name.to_lowercase() == column.to_lowercase())
         else {
             return Err(Error::invalid(format!(
-                "the folder `{}` is one of a partition column that is not named; name it with its type in `partition_by`",
-                shown(folder)
-            )))
+                "the folder `{}` is one of a partition column that is not named; name it with its type in {}",
+                shown(folder),
+                CallOption::PartitionBy
+            ))
+            .with_code(ErrorCode::PartitionColumnUnnamed, &[("folder", &folder)]))
             .at_file(path);
         };
         if out.insert(field.name.clone(), decode(value)?).is_some() {

@@ -18,7 +18,7 @@ use crate::commit::OptimisticTransaction;
 use crate::commit::adds::{all_add_columns, batch_to_adds};
 use crate::commit::finish::{CommitOptions, CommitResult};
 use crate::dv::DvPath;
-use crate::error::{Error, Result};
+use crate::error::{CallOption, Error, ErrorCode, Result};
 use crate::exec::{CancellationToken, RuntimeEnv, SystemEnv, map_all};
 use crate::history::{self, TimestampSearch};
 use crate::ops::maintain::commit_command::commit_command;
@@ -105,9 +105,18 @@ pub fn restore(
         return Err(Error::not_found(
             crate::error::NotFoundKind::Object,
             format!(
-                "version {version} cannot be restored: {} of its files are gone, {first} for one; bring back what is left of it with `ignore_missing_files=True`",
-                missing.len()
+                "version {version} cannot be restored: {} of its files are gone, {first} for one; bring back what is left of it with {}",
+                missing.len(),
+                CallOption::IgnoreMissingFiles
             ),
+        )
+        .with_code(
+            ErrorCode::RestoredFilesMissing,
+            &[
+                ("version", &version),
+                ("missing", &missing.len()),
+                ("file", first),
+            ],
         ));
     }
     remove_newer_files(&mut tx, snapshot, &wanted_live, &mut out, cancel)?;
@@ -145,16 +154,21 @@ fn target_version(snapshot: &Snapshot, options: &RestoreOptions) -> Result<i64> 
         (Some(version), None) => version,
         (None, Some(time)) => version_at_timestamp(snapshot, time)?,
         _ => {
-            return Err(Error::invalid(
-                "a restore needs a version or a timestamp, not both",
-            ));
+            return Err(
+                Error::invalid("a restore needs a version or a timestamp, not both")
+                    .with_code(ErrorCode::VersionAndTimestamp, &[]),
+            );
         }
     };
     if version > snapshot.version() {
+        let newest = snapshot.version();
         return Err(Error::invalid(format!(
-            "version {version} cannot be restored: the newest one is {}",
-            snapshot.version()
-        )));
+            "version {version} cannot be restored: the newest one is {newest}"
+        ))
+        .with_code(
+            ErrorCode::RestoreVersionTooNew,
+            &[("version", &version), ("newest", &newest)],
+        ));
     }
     Ok(version)
 }

@@ -24,7 +24,7 @@ use serde_json::{Value, json};
 use crate::commit::OptimisticTransaction;
 use crate::commit::finish::{CommitOptions, CommitResult};
 use crate::dv::DvPath;
-use crate::error::{Error, Result, ResultExt};
+use crate::error::{CallOption, Error, ErrorCode, Result, ResultExt};
 use crate::exec::{CancellationToken, RuntimeEnv, SystemEnv, map_all};
 use crate::log::MaintenanceOperation;
 use crate::ops::maintain::commit_command::commit_command;
@@ -60,8 +60,6 @@ pub struct VacuumOptions {
     pub dry_run: bool,
     /// Refuse a retention shorter than the table's.
     pub enforce_retention: bool,
-    /// The caller's option that disables this check, for the error message.
-    pub force: String,
     /// List all files below the root instead of the removed files in the log.
     pub full: bool,
     /// Versions that remain readable regardless of their age.
@@ -78,7 +76,6 @@ impl Default for VacuumOptions {
             retention_ms: None,
             dry_run: false,
             enforce_retention: true,
-            force: String::new(),
             full: false,
             keep_versions: Vec::new(),
             now_ms: None,
@@ -234,23 +231,27 @@ fn after_all_commits() -> i64 {
 fn check_retention(retention: i64, of_table: i64, options: &VacuumOptions) -> Result<()> {
     const HOUR: f64 = 3_600_000.0;
     if retention < 0 {
-        return Err(Error::invalid(
-            "the retention of a vacuum cannot be negative",
-        ));
+        return Err(
+            Error::invalid("the retention of a vacuum cannot be negative")
+                .with_code(ErrorCode::NegativeRetention, &[]),
+        );
     }
     if options.enforce_retention && retention < of_table {
         #[allow(clippy::cast_precision_loss)]
         let hours = |ms: i64| ms as f64 / HOUR;
         return Err(Error::invalid(format!(
-            "a retention of {} hours is shorter than the table's {} (`{RETENTION}`): readers and writers that are at work may need what it deletes{}",
+            "a retention of {} hours is shorter than the table's {} (`{RETENTION}`): readers and writers that are at work may need what it deletes; set {} if there are none",
             hours(retention),
             hours(of_table),
-            if options.force.is_empty() {
-                String::new()
-            } else {
-                format!("; {} if there are none", options.force)
-            }
-        )));
+            CallOption::EnforceRetentionDurationFalse
+        ))
+        .with_code(
+            ErrorCode::RetentionTooShort,
+            &[
+                ("retention_hours", &hours(retention)),
+                ("table_hours", &hours(of_table)),
+            ],
+        ));
     }
     Ok(())
 }

@@ -24,7 +24,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorCode, Result};
 use crate::expr::BoundExpr;
 use crate::expr::eval::child;
 use crate::ops::merge::source_buffer::SourceBuffer;
@@ -553,9 +553,10 @@ impl MergeUpdater {
         let (name, rest) = path
             .split_first()
             .ok_or_else(|| Error::internal("a value is for no column"))?;
-        let (n, field) = self
-            .target_column(name)
-            .ok_or_else(|| Error::invalid(format!("the table has no column `{name}`")))?;
+        let (n, field) = self.target_column(name).ok_or_else(|| {
+            Error::invalid(format!("the table has no column `{name}`"))
+                .with_code(ErrorCode::ColumnNotFound, &[("column", name)])
+        })?;
         let value = expr
             .evaluate(rows)
             .map_err(|e| e.at_column(path.join(".")))?;

@@ -13,7 +13,7 @@ use arrow_select::take::take_record_batch;
 use super::MergeJoin;
 use super::row_pairs::{PAIRS, position, row_locations, sort_by_row};
 use crate::dv::RoaringBitmapArray;
-use crate::error::{Error, Result, invariant};
+use crate::error::{Error, ErrorCode, Result, invariant};
 use crate::exec::CancellationToken;
 use crate::expr::{BoundExpr, Function};
 use crate::ops::merge::clauses::{
@@ -313,7 +313,11 @@ impl MergeJoin {
                             "several rows of the source match row {} of `{}`, and a clause takes more than one of them (duplicate relevant WHEN MATCHED rows): \
                              which one counts is not said; make the source's keys unique, or the clauses' conditions narrower",
                             entry.row, add.path
-                        )));
+                        ))
+                        .with_code(
+                            ErrorCode::MultipleSourceRowsMatched,
+                            &[("file", &add.path), ("row", &entry.row)],
+                        ));
                     }
                 }
             }

@@ -12,7 +12,7 @@ use arrow_array::{ArrayRef, UInt32Array};
 use arrow_select::concat::concat;
 use arrow_select::take::take;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorCode, Result};
 use crate::exec::{CancellationToken, memory_limit};
 use crate::ops::column_path::resolve_column_path;
 use crate::ops::target::{FileRowSelection, TargetTable};
@@ -94,6 +94,7 @@ impl CurveLayout {
             return Err(Error::invalid(format!(
                 "{name} is a partition column. Z-Ordering can only be performed on data columns"
             ))
+            .with_code(ErrorCode::ZOrderByPartitionColumn, &[("column", &name)])
             .at_column(name));
         }
         if !data_type.is_primitive() || matches!(data_type, DataType::Void) {
@@ -312,5 +313,7 @@ fn field_position(schema: &StructType, name: &str) -> Option<usize> {
 }
 
 fn unknown_column_error(name: &str) -> Error {
-    Error::invalid(format!("the table has no column `{name}`")).at_column(name)
+    Error::invalid(format!("the table has no column `{name}`"))
+        .with_code(ErrorCode::ZOrderColumnNotFound, &[("column", &name)])
+        .at_column(name)
 }

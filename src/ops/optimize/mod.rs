@@ -28,7 +28,7 @@ use super::target::{DataFileOptions, TargetTable};
 use crate::commit::OptimisticTransaction;
 use crate::commit::adds::{all_live_adds, matching_live_adds};
 use crate::commit::finish::{self, CommitOptions, CommitResult, json_string_list};
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorCode, Result};
 use crate::exec::CancellationToken;
 use crate::log::MaintenanceOperation;
 use crate::ops::access::check_writable;
@@ -403,13 +403,14 @@ fn select_files(
                 .any(|column| column.eq_ignore_ascii_case(name))
         });
         // delta-spark's message, which programs match.
-        return Err(Error::invalid(other.map_or_else(
-            || format!("files are optimized by whole partitions, which `{}` does not choose", demand.sql),
+        return Err(other.map_or_else(
+            || Error::invalid(format!("files are optimized by whole partitions, which `{}` does not choose", demand.sql)),
             |name| {
                 let known = partition.join(", ");
-                format!("Predicate references non-partition column '{name}'. Only the partition columns may be referenced: [{known}]")
+                Error::invalid(format!("Predicate references non-partition column '{name}'. Only the partition columns may be referenced: [{known}]"))
+                    .with_code(ErrorCode::NonPartitionColumnInPredicate, &[("column", &name)])
             },
-        )));
+        ));
     }
     let lens = FileMatcher::new(snapshot, vec![bound]);
     matching_live_adds(snapshot, cancel, |batch| lens.matching(batch))

@@ -31,7 +31,7 @@ use super::target::{DataFileOptions, TargetTable, cdc_action};
 use crate::commit::adds::{all_live_adds, matching_live_adds};
 use crate::commit::finish::{CommitOptions, CommitResult, commit, json_string_list, metric_value};
 use crate::commit::{CommitOperation, OptimisticTransaction};
-use crate::error::{Error, Result, invariant};
+use crate::error::{CallOption, Error, ErrorCode, Result, invariant};
 use crate::exec::CancellationToken;
 use crate::exec::now_ms;
 use crate::exec::uuid;
@@ -59,7 +59,7 @@ use crate::protocol::schema::{StringLayout, StructField, StructType};
 use crate::protocol::table::{self, TableChangeContext};
 use crate::snapshot::Snapshot;
 use crate::write::bound_constraints::{self, TableConstraints};
-use crate::write::cast::ColumnPositions;
+use crate::write::cast::{self, ColumnPositions};
 use crate::write::constraints::{IdentityColumn, WriteRules};
 use crate::write::external_files::{self, ExternalFileSet};
 use crate::write::with_change_feed::write_with_change_data;
@@ -189,7 +189,12 @@ pub struct WriteCommand {
     warnings: Vec<String>,
 }
 
-const SCHEMA_HINT: &str = "pass schema_mode=\"merge\" to add it to the table";
+fn schema_hint() -> String {
+    format!(
+        "pass {} to add it to the table",
+        CallOption::SchemaModeMerge
+    )
+}
 
 impl WriteCommand {
     /// Determines the table after writing data with this schema. `None` if there is nothing to do.
@@ -1082,22 +1087,30 @@ fn with_key_tracking(
 
 fn check_options(options: &WriteOptions) -> Result<()> {
     if options.schema_mode == Some(SchemaMode::Overwrite) && options.mode == SaveMode::Append {
-        return Err(Error::invalid(
-            "schema_mode=\"overwrite\" replaces the table's schema, which mode=\"append\" cannot; use mode=\"overwrite\"",
-        ));
+        return Err(Error::invalid(format!(
+            "{} replaces the table's schema, which {} cannot; use {}",
+            CallOption::SchemaModeOverwrite,
+            CallOption::ModeAppend,
+            CallOption::ModeOverwrite
+        ))
+        .with_code(ErrorCode::SchemaModeNeedsOverwrite, &[]));
     }
     let partly = options.is_partial();
     if partly && options.mode != SaveMode::Overwrite {
-        let what = if options.has_predicate {
-            "`predicate`"
+        let chosen_by: &[CallOption] = if options.has_predicate {
+            &[CallOption::Predicate]
         } else if options.dynamic_partitions {
-            "`partition_overwrite_mode`"
+            &[CallOption::PartitionOverwriteMode]
         } else {
-            "`replace_using` or `replace_on`"
+            &[CallOption::ReplaceUsing, CallOption::ReplaceOn]
         };
+        let names: Vec<String> = chosen_by.iter().map(ToString::to_string).collect();
         return Err(Error::invalid(format!(
-            "{what} says which rows are replaced and needs mode=\"overwrite\""
-        )));
+            "{} says which rows are replaced and needs {}",
+            names.join(" or "),
+            CallOption::ModeOverwrite
+        ))
+        .with_code(ErrorCode::ReplacementNeedsOverwrite, &[]));
     }
     if [
         options.has_predicate,
@@ -1109,14 +1122,22 @@ fn check_options(options: &WriteOptions) -> Result<()> {
     .count()
         > 1
     {
-        return Err(Error::invalid(
-            "give one of `predicate`, partition_overwrite_mode=\"dynamic\", `replace_using` and `replace_on`: each says which rows are replaced",
-        ));
+        return Err(Error::invalid(format!(
+            "give one of {}, {}, {} and {}: each says which rows are replaced",
+            CallOption::Predicate,
+            CallOption::PartitionOverwriteModeDynamic,
+            CallOption::ReplaceUsing,
+            CallOption::ReplaceOn
+        ))
+        .with_code(ErrorCode::ReplacementsExclude, &[]));
     }
     if !options.keys.is_empty() && !options.changes_rows() {
-        return Err(Error::invalid(
-            "`replace_using` and `replace_on` change rows; dataChange=false is for writes that only rearrange them",
-        ));
+        return Err(Error::invalid(format!(
+            "{} and {} change rows; {} is for writes that only rearrange them",
+            CallOption::ReplaceUsing,
+            CallOption::ReplaceOn,
+            CallOption::DataChangeFalse
+        )));
     }
     invariant!(
         options.as_select.is_none() || !(partly || options.schema_mode.is_some()),
@@ -1176,9 +1197,14 @@ fn find_columns(
                 expected,
                 found,
                 context,
-            } if options.schema_mode.is_none() && what.ends_with("does not have") => {
+            } if options.schema_mode.is_none()
+                && matches!(
+                    context.code(),
+                    Some(ErrorCode::FieldNotInTable | ErrorCode::FieldCountMismatch)
+                ) =>
+            {
                 Error::SchemaMismatch {
-                    what: format!("{what}; {SCHEMA_HINT}"),
+                    what: format!("{what}; {}", schema_hint()),
                     expected,
                     found,
                     context,
@@ -1210,12 +1236,9 @@ fn check_not_null(
         .find(|field| !field.nullable && lacks(field) && !filled.contains(field.name.as_str()));
     match missing {
         None => Ok(()),
-        Some(field) => Err(Error::schema_mismatch(
-            "the data lacks a column that is NOT NULL",
-            field.data_type.to_string(),
-            "nothing",
-        )
-        .at_column(&field.name)),
+        Some(field) => {
+            Err(cast::missing_not_null_error("column", &field.data_type).at_column(&field.name))
+        }
     }
 }
 
@@ -1321,11 +1344,17 @@ fn check_same_clustering(snapshot: &Snapshot, columns: &[String]) -> Result<()> 
 /// Checks that a write names the partition columns that the table has.
 fn check_same_partitioning(metadata: &Metadata, columns: &[String]) -> Result<()> {
     if columns != metadata.partition_columns {
+        let (expected, found) = (json!(metadata.partition_columns), json!(columns));
         return Err(Error::invalid(format!(
-            "Specified table partitioning does not match table partitioning: expected: {}, got: {}; leave `partition_by` out, or replace the table with mode=\"overwrite\" and schema_mode=\"overwrite\"",
-            json!(metadata.partition_columns),
-            json!(columns)
-        )));
+            "Specified table partitioning does not match table partitioning: expected: {expected}, got: {found}; leave {} out, or replace the table with {} and {}",
+            CallOption::PartitionBy,
+            CallOption::ModeOverwrite,
+            CallOption::SchemaModeOverwrite
+        ))
+        .with_code(
+            ErrorCode::PartitioningMismatch,
+            &[("expected", &expected), ("found", &found)],
+        ));
     }
     Ok(())
 }
@@ -1338,9 +1367,12 @@ fn check_same_columns(table: &StructType, data: &StructType) -> Result<()> {
             .is_some_and(|known| known.data_type == field.data_type)
     };
     if data.fields.len() != table.fields.len() || !data.fields.iter().all(same) {
-        return Err(Error::invalid(
-            "schema_mode=\"overwrite\" replaces the whole table: it cannot go with `predicate`, keys or dynamic partitions",
-        ));
+        return Err(Error::invalid(format!(
+            "{} replaces the whole table: it cannot go with {}, keys or dynamic partitions",
+            CallOption::SchemaModeOverwrite,
+            CallOption::Predicate
+        ))
+        .with_code(ErrorCode::OverwriteSchemaWithPartialOverwrite, &[]));
     }
     Ok(())
 }

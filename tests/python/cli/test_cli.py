@@ -132,10 +132,10 @@ class TestCommands:
         assert len(list(place.glob("*/*.parquet"))) == 2
         code, _, err = run("vacuum", place, "--retain", 1)
         assert (code, err.count("\n")) == (2, 1)
-        assert err.endswith("; add `--force` if there are none\n")
+        assert err.endswith("; set `--force` if there are none\n")
         code, _, err = run("sql", f"VACUUM '{place}' RETAIN 1 HOURS")
         assert (code, err.count("\n")) == (2, 1)
-        assert "or `deltafast vacuum --force`, if there are none" in err
+        assert "set `enforce_retention_duration=False` of `DeltaTable.vacuum` if there are none" in err
 
     def test_checkpoint(self, run, place):
         assert run("checkpoint", place)[1] == "checkpoint of version 2 written\n"

@@ -308,7 +308,7 @@ class TestVacuum:
         table = DeltaTable(str(overwritten))
         with pytest.raises(InvalidArgumentError, match=r"24 hours is shorter than the table's 168") as refused:
             table.vacuum(24)
-        assert str(refused.value).endswith("; set `enforce_retention_duration=False` if there are none")
+        assert str(refused.value).endswith("; set enforce_retention_duration=False if there are none")
         with pytest.raises(InvalidArgumentError, match="negative"):
             table.vacuum(-1, enforce_retention_duration=False)
 

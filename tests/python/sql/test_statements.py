@@ -1005,7 +1005,7 @@ class TestMaintenance:
             sql("VACUUM t LITE FULL", t=table)
 
     def test_vacuum_refuses_a_short_retention(self, table):
-        with pytest.raises(InvalidArgumentError, match=r"use `DeltaTable\.vacuum` with `enforce_ret"):
+        with pytest.raises(InvalidArgumentError, match=r"set `enforce_ret\w+=False` of `DeltaTable\.vacuum`"):
             sql("VACUUM t RETAIN 1 HOURS", t=table)
 
     def test_vacuum_by_an_inventory(self, table, tmp_path):

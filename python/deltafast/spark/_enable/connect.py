@@ -10,7 +10,7 @@ import importlib
 from typing import TYPE_CHECKING, Any, Final
 
 from deltafast._util.write_modes import save_mode
-from deltafast.exceptions import DeltaError, InvalidArgumentError
+from deltafast.exceptions import DeltaError, ErrorCode, InvalidArgumentError
 from deltafast.spark._enable.dataframe_writer import (
     columns_of,
     note_of,
@@ -55,7 +55,7 @@ class ConnectProvider:
         except DeltaError:
             raise
         except Exception as error:
-            if "DATA_SOURCE_ALREADY_EXISTS" in str(error):
+            if getattr(error, "getCondition", str)() == "DATA_SOURCE_ALREADY_EXISTS":
                 message = "Delta's own jar is on this server, or another implementation of format('delta'): remove it "
                 message += "there, or use deltafast.spark.read and write alongside it"
                 raise DeltasJarError(message) from error
@@ -176,7 +176,9 @@ def _save_as_table(before: Any) -> Any:
             return
         if there is not None and mode == "error":
             message = f"the table {name} already exists at {there}; append to it, or overwrite it"
-            raise InvalidArgumentError(message)
+            raise InvalidArgumentError(
+                message, code=ErrorCode.CATALOG_TABLE_EXISTS, parameters={"table": name, "path": there}
+            )
         given = there or note.options.get("path")
         path = given or default_place(session, name)
         rows = frame_of(writer)

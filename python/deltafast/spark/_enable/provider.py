@@ -123,11 +123,16 @@ def forget_deltas_catalog(session: Session) -> None:
         return
     try:
         session.spark.catalog.currentDatabase()
-    except Exception as error:
-        if "Cannot find catalog plugin class" not in str(error):
-            raise
+    except Exception:
         # The setting is the server's, so it cannot be removed here.
         session.spark.conf.set(_CATALOG, "builtin")
+        try:
+            session.spark.catalog.currentDatabase()
+        except Exception:  # noqa: BLE001 - the cause is another one, so the first error is raised
+            session.spark.conf.set(_CATALOG, _THEIR_CATALOG)
+        else:
+            return
+        raise
 
 
 def _has_class(session: Session, name: str) -> bool:

@@ -33,7 +33,15 @@ _HIDDEN = r"(?i)(?:^|/)(?:[._]|%5f|%2e)[^/]*$"
 
 
 class PathsUnavailableError(DeltaError):
-    """Spark's public reader would not read these files."""
+    """Spark's public reader would not read these files.
+
+    Args:
+        reason: Why not.
+    """
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"{reason}; read with read_mode='arrow'")
+        self.reason = reason
 
 
 def scan(version: Version, listing: Listing, data: list[dict[str, Any]]) -> Any:
@@ -58,8 +66,8 @@ def scan(version: Version, listing: Listing, data: list[dict[str, Any]]) -> Any:
     hidden = compute.match_substring_regex(paths, _HIDDEN)
     if compute.any(hidden).as_py():
         name = paths.filter(hidden)[0].as_py()
-        message = f"the data file {name!r} has a name that Spark silently skips; read with read_mode='arrow'"
-        raise PathsUnavailableError(message)
+        reason = f"the data file {name!r} has a name that Spark silently skips"
+        raise PathsUnavailableError(reason)
     empty = [*data, *listing.constants]
     if not len(paths):
         return session.spark.createDataFrame([], spark_schema(empty))
@@ -79,14 +87,14 @@ def scan(version: Version, listing: Listing, data: list[dict[str, Any]]) -> Any:
         try:
             frame = _parquet(version, reader, places)
         except AnalysisException as error:
-            missing = re.search(r"PATH_NOT_FOUND.*?does not exist: (\S+?)\.? ", str(error))
-            if missing is None:
+            if error.getCondition() != "PATH_NOT_FOUND":
                 raise
+            missing = (error.getMessageParameters() or {}).get("path", "of it")
             message = (
                 f"version {version.number} of the Delta table at {version.place.hadoop} cannot be read any more: its "
             )
-            message += f"data file {missing[1]} is gone, as a vacuum has it; read a newer version"
-            raise DataFileNotFoundError(message, path=missing[1]) from None
+            message += f"data file {missing} is gone, as a vacuum has it; read a newer version"
+            raise DataFileNotFoundError(message, path=missing) from None
     needs_words = listing.vectors is not None
     if not listing.constants:
         return frame

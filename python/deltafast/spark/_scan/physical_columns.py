@@ -11,7 +11,7 @@ import re
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from deltafast._expr.types import DECLARED_TYPE
-from deltafast.exceptions import DeltaProtocolError, InvalidArgumentError
+from deltafast.exceptions import DeltaProtocolError, ErrorCode, InvalidArgumentError
 from deltafast.spark._scan.char_padding import char_lengths, padded
 
 if TYPE_CHECKING:
@@ -240,7 +240,9 @@ def check_names(schema: Any, before: Callable[[], Any]) -> None:
             f"Found invalid character(s) among {_WRONG_IN_NAMES!r} in the column names of your schema: "
             f"{', '.join(sorted(map(repr, wrong)))}; rename them, or set delta.columnMapping.mode to name"
         )
-        raise InvalidArgumentError(message)
+        raise InvalidArgumentError(
+            message, code=ErrorCode.INVALID_COLUMN_NAME, parameters={"columns": ", ".join(sorted(wrong))}
+        )
 
 
 def plain_type(of: Any) -> Any:

@@ -81,7 +81,7 @@ class Rows:
         try:
             frame = physical_rows(self.version, listing, data)
         except PathsUnavailableError as error:
-            refuse(str(error).partition(";")[0])
+            refuse(error.reason)
         return frame.select(*self.columns.project(pads=False), *added)
 
     def names(self) -> list[str]:

@@ -13,6 +13,7 @@ from deltafast._util.values import from_epoch_ms, to_epoch_ms
 from deltafast.exceptions import (
     DeltaError,
     DeltaProtocolError,
+    ErrorCode,
     InvalidArgumentError,
     SchemaMismatchError,
     VersionNotFoundError,
@@ -340,11 +341,18 @@ def check_timestamp(table: DeltaTable, timestamp: str | datetime) -> None:
     """
     newest = handle_of(table).snapshot.update()
     if to_epoch_ms(timestamp) > newest.timestamp_ms:
+        committed = from_epoch_ms(newest.timestamp_ms).isoformat()
         message = (
             f"{timestamp} is after the newest version of {table.table_uri}, {newest.version}, which was committed "
-            f"at {from_epoch_ms(newest.timestamp_ms).isoformat()}; give that timestamp or an earlier one"
+            f"at {committed}; give that timestamp or an earlier one"
         )
-        raise VersionNotFoundError(message, version=newest.version, path=table.table_uri)
+        raise VersionNotFoundError(
+            message,
+            version=newest.version,
+            path=table.table_uri,
+            code=ErrorCode.TIMESTAMP_TOO_LATE,
+            parameters={"timestamp": timestamp, "version": newest.version, "version_timestamp": committed},
+        )
 
 
 def change_data_range(
@@ -372,7 +380,7 @@ def change_data_range(
     """
     if starts.count(None) == 2:  # noqa: PLR2004 - both
         message = "a change data feed needs startingVersion or startingTimestamp"
-        raise InvalidArgumentError(message)
+        raise InvalidArgumentError(message, code=ErrorCode.CHANGE_FEED_START_MISSING)
     if starts.count(None) != 1 or None not in ends:
         message = "give one of startingVersion and startingTimestamp, and at most one of the two ends, not both"
         raise InvalidArgumentError(message)

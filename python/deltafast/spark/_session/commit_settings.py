@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from deltafast.exceptions import InvalidArgumentError
+from deltafast.exceptions import ErrorCode, InvalidArgumentError
 from deltafast.transaction import CommitProperties, PostCommitHookProperties, Transaction
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ def _transaction(app_id: Any, version: Any, names: str) -> Transaction | None:
         return None
     if app_id is None or version is None:
         message = f"both {names} must be specified for an idempotent write"
-        raise InvalidArgumentError(message)
+        raise InvalidArgumentError(message, code=ErrorCode.IDEMPOTENT_WRITE_OPTIONS_INCOMPLETE)
     if not re.fullmatch(r"\s*\d+\s*", str(version)):
         message = f"txnVersion must be a whole number that is not negative, not {str(version)!r:.50}"
         raise InvalidArgumentError(message)

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from deltafast._expr.literals import time_zone
-from deltafast.exceptions import InvalidArgumentError
+from deltafast.exceptions import ErrorCode, InvalidArgumentError
 from deltafast.spark._session import gateway
 from deltafast.spark._session.java_calls import marked, strings_of
 
@@ -100,7 +100,7 @@ class Session:
                 f"the session's partitionOverwriteMode is dynamic, which {_DYNAMIC_PARTITIONS}=false disables: "
                 "set one of them otherwise"
             )
-            raise InvalidArgumentError(message)
+            raise InvalidArgumentError(message, code=ErrorCode.DYNAMIC_PARTITIONS_DISABLED)
         return True
 
     def conf(self, key: str, default: str | None = None) -> str | None:
@@ -196,7 +196,9 @@ def timestamp_in_zone(text: str, zone: str) -> str:
         found = datetime.fromisoformat(text.strip())
     except ValueError:
         message = f"not a date and time: {text!r:.60}"
-        raise InvalidArgumentError(message) from None
+        raise InvalidArgumentError(
+            message, code=ErrorCode.INVALID_TIMESTAMP, parameters={"timestamp": repr(text)}
+        ) from None
     return (found if found.tzinfo else found.replace(tzinfo=time_zone(zone))).isoformat()
 
 
@@ -220,7 +222,12 @@ def whole_number(option: str, value: object, what: str = "a whole number") -> in
 
 def version_number(option: str, value: object) -> int:
     """Return the version that an option names; see `whole_number`."""
-    return whole_number(option, value, "the number of a version")
+    try:
+        return whole_number(option, value, "the number of a version")
+    except InvalidArgumentError as error:
+        raise InvalidArgumentError(
+            str(error), code=ErrorCode.INVALID_VERSION, parameters={"option": option, "version": value}
+        ) from None
 
 
 def frame_alias(frame: Any) -> str | None:

@@ -31,8 +31,8 @@ __all__ = [
     "become_delta",
     "commit_of",
     "default_place",
+    "enforces_retention",
     "facts_of_name",
-    "force_vacuum",
     "handle",
     "has_own_format",
     "is_temporary",
@@ -87,10 +87,9 @@ def commit_of(session: Session) -> CommitProperties | None:
     return None if text is None else CommitProperties(custom_metadata={"userMetadata": text})
 
 
-def force_vacuum(session: Session) -> str | None:
-    """Return how to allow VACUUM a shorter retention than the table's; None if it is allowed."""
-    is_forced = str(session.conf(_RETENTION_CHECK, "true")).lower() == "false"
-    return None if is_forced else f"set `{_RETENTION_CHECK}` to false"
+def enforces_retention(session: Session) -> bool:
+    """Return whether VACUUM refuses a shorter retention than the table's."""
+    return str(session.conf(_RETENTION_CHECK, "true")).lower() != "false"
 
 
 def allows_protocol_downgrade(session: Session) -> bool:

@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from deltafast._sql.tree import TableName
-from deltafast.exceptions import InvalidArgumentError
+from deltafast.exceptions import ErrorCode, InvalidArgumentError
 from deltafast.spark._scan.physical_columns import quoted
 from deltafast.spark._session.storage import place_of
 from deltafast.spark._sql.argument_checks import path_in
@@ -123,10 +123,12 @@ def adopted(session: Session, table: NewTable) -> NewTable:
         message = (
             f"the specified schema does not match the existing schema at {place.hadoop}: give the same columns, or "
         )
-        raise InvalidArgumentError(message + "none")
+        raise InvalidArgumentError(
+            message + "none", code=ErrorCode.TABLE_DEFINITION_MISMATCH, parameters={"path": place.hadoop}
+        )
     if table.partition and table.partition != list(there.metadata().partition_columns):
         message = f"the specified partitioning does not match the existing partitioning at {place.hadoop}"
-        raise InvalidArgumentError(message)
+        raise InvalidArgumentError(message, code=ErrorCode.TABLE_DEFINITION_MISMATCH, parameters={"path": place.hadoop})
     return table._replace(mode="if_not_exists")
 
 

@@ -9,7 +9,7 @@ from deltafast._expr.stored import table_to_store
 from deltafast._util.dialect import Dialect
 from deltafast._util.write_modes import CREATE_MODES, as_select
 from deltafast.catalog.unity.table_name import SCHEME
-from deltafast.exceptions import InvalidArgumentError, TableNotFoundError
+from deltafast.exceptions import ErrorCode, InvalidArgumentError, TableNotFoundError
 from deltafast.schema import Schema
 from deltafast.spark._scan.physical_columns import check_names
 from deltafast.spark._session.cached_rows import refresh_dependents
@@ -155,7 +155,9 @@ def create(session: Session, table: NewTable, rows: Any = None) -> Place:
     called = table.name or f"delta.`{table.path}`"
     if table.mode == "create" and is_there:
         message = f"the table {called} already exists at {place.hadoop}; replace it, or create it if it does not exist"
-        raise InvalidArgumentError(message)
+        raise InvalidArgumentError(
+            message, code=ErrorCode.CATALOG_TABLE_EXISTS, parameters={"table": called, "path": place.hadoop}
+        )
     if table.mode == "replace" and not is_there:
         message = f"the table {called} cannot be found, so it cannot be replaced; create or replace it"
         raise TableNotFoundError(message, path=table.path)

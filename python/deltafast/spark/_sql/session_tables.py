@@ -16,7 +16,7 @@ from deltafast.spark._sql import dml
 from deltafast.spark._sql.catalog import (
     allows_protocol_downgrade,
     commit_of,
-    force_vacuum,
+    enforces_retention,
     handle,
     place_of_name,
     place_of_view,
@@ -54,7 +54,7 @@ class SparkTables(Tables):
             None,
             commit_of(session),
             session.zone,
-            force_vacuum(session),
+            enforces_retention(session),
             session=session,
         )
 

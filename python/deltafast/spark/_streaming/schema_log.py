@@ -9,7 +9,7 @@ import json
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from deltafast.exceptions import DeltaProtocolError, InvalidArgumentError
+from deltafast.exceptions import DeltaProtocolError, ErrorCode, InvalidArgumentError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -125,7 +125,11 @@ class SchemaLog:
                 f"the schema log {folder.location} is of another table ({self.current.table_id}, not {table_id}): "
                 "choose another schemaTrackingLocation"
             )
-            raise InvalidArgumentError(message)
+            raise InvalidArgumentError(
+                message,
+                code=ErrorCode.SCHEMA_LOG_OF_OTHER_TABLE,
+                parameters={"log_table_id": self.current.table_id, "table_id": table_id},
+            )
 
     @property
     def location(self) -> str:
@@ -156,7 +160,11 @@ class SchemaLog:
                 f"another query uses the schema log {self.location} of a stream of {self._table_uri}: give each stream "
                 "another schemaTrackingLocation or streamingSourceTrackingId"
             )
-            raise InvalidArgumentError(message)
+            raise InvalidArgumentError(
+                message,
+                code=ErrorCode.SCHEMA_LOG_IN_USE,
+                parameters={"location": self.location, "table": self._table_uri},
+            )
         self._number += 1
         self.current = entry
 
@@ -176,7 +184,9 @@ class SchemaLog:
         except (ValueError, KeyError, TypeError) as error:
             message = f"entry {number} of the schema log {self.location} is damaged: choose another "
             message += "schemaTrackingLocation"
-            raise DeltaProtocolError(message) from error
+            raise DeltaProtocolError(
+                message, code=ErrorCode.SCHEMA_LOG_CORRUPT, parameters={"location": self.location}
+            ) from error
 
 
 def _compact(value: Any) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from deltafast._handle import handle_of
-from deltafast.exceptions import InvalidArgumentError
+from deltafast.exceptions import ErrorCode, InvalidArgumentError
 from deltafast.spark._streaming.batch_planner import StreamPlan
 from deltafast.spark._streaming.checkpoint_files import CheckpointFolder
 from deltafast.spark._streaming.schema_log import SchemaLog, log_folder
@@ -63,7 +63,11 @@ def _check_below(session: Session, location: str, source: str) -> None:
             f"schemaTrackingLocation is {location}, which is not below the checkpoint {checkpoint}: choose a folder "
         )
         message += "within the checkpoint"
-        raise InvalidArgumentError(message)
+        raise InvalidArgumentError(
+            message,
+            code=ErrorCode.SCHEMA_LOG_OUTSIDE_CHECKPOINT,
+            parameters={"location": location, "checkpoint": checkpoint},
+        )
 
 
 def _is_set(session: Session, name: str, *, default: str) -> bool:

@@ -19,7 +19,6 @@ import pyarrow.fs as pafs
 from deltafast.exceptions import InvalidArgumentError
 from deltafast.filesystem import DeltaStorageHandler
 from deltafast.spark._session.storage import is_done
-from deltafast.spark._write.option_names import with_option_names
 from deltafast.transaction import CommitProperties, Transaction
 
 if TYPE_CHECKING:
@@ -77,7 +76,6 @@ def _remove_folders(place: Place, folders: set[str]) -> None:
                 continue
 
 
-@with_option_names()
 def commit(
     place: Place, schema: pa.Schema, paths: list[str], settings: dict[str, Any], replace_where: str | None, zone: str
 ) -> bool:

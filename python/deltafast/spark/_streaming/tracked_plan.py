@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from deltafast._handle import handle_of
-from deltafast.exceptions import InvalidArgumentError, SchemaMismatchError, VersionNotFoundError
+from deltafast.exceptions import ErrorCode, InvalidArgumentError, SchemaMismatchError, VersionNotFoundError
 from deltafast.spark._streaming.batch_planner import StreamPlan
 from deltafast.spark._streaming.delta_spark_offsets import AFTER_CHANGE, BARRIER, CHANGE
 from deltafast.spark._streaming.schema_changes import changes_between, checkpoint_hash
@@ -109,7 +109,13 @@ class TrackedPlan(StreamPlan):
                 f"the schema of {uri} changed in version {current.version} in a way that a stream cannot follow "
                 f"({', '.join(found.incompatible)}): start over with another checkpoint"
             )
-            raise SchemaMismatchError(message, version=current.version, path=uri)
+            raise SchemaMismatchError(
+                message,
+                version=current.version,
+                path=uri,
+                code=ErrorCode.STREAM_SCHEMA_CHANGED,
+                parameters={"version": current.version},
+            )
         stream = checkpoint_hash(self._source)
         blocked = found.blocked(options, setting, stream, current.version)
         if blocked:
@@ -120,7 +126,13 @@ class TrackedPlan(StreamPlan):
                 f"{' and '.join(blocked)} as options of the reader to {current.version} or to always, or set "
                 f"{settings} in the session"
             )
-            raise SchemaMismatchError(message, version=current.version, path=uri)
+            raise SchemaMismatchError(
+                message,
+                version=current.version,
+                path=uri,
+                code=ErrorCode.STREAM_STOPPED_BY_SCHEMA_CHANGE,
+                parameters={"change": found.kind, "start": previous.version, "end": current.version},
+            )
 
     # --- positions -------------------------------------------------------------------------------
 
@@ -225,7 +237,13 @@ class TrackedPlan(StreamPlan):
                         f"({changes.description() or ', '.join(changes.incompatible)}): start over with another "
                         "checkpoint"
                     )
-                    raise SchemaMismatchError(message, version=last, path=self.table.table_uri)
+                    raise SchemaMismatchError(
+                        message,
+                        version=last,
+                        path=self.table.table_uri,
+                        code=ErrorCode.SCHEMA_LOG_INITIALIZATION,
+                        parameters={"start": first, "end": last},
+                    )
         self._schemas.add(entry)
         if not entry.is_same_as(self._reads_with):
             self._raise_evolution(entry)
@@ -241,7 +259,13 @@ class TrackedPlan(StreamPlan):
             f"contains it now (columns: {', '.join(field['name'] for field in entry.fields)}): start the query again, "
             "which continues with it"
         )
-        raise SchemaMismatchError(message, version=entry.version, path=uri)
+        raise SchemaMismatchError(
+            message,
+            version=entry.version,
+            path=uri,
+            code=ErrorCode.STREAM_METADATA_CHANGED,
+            parameters={"table": uri, "version": entry.version},
+        )
 
     def _metadata_at(self, version: int) -> TrackedMetadata:
         return TrackedMetadata.of(self._at(version).snapshot, self._source)

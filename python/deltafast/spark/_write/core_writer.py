@@ -15,7 +15,7 @@ from deltafast._util.writer_properties import WriterProperties, writer_options
 from deltafast.spark._session.executor_package import shipped
 from deltafast.spark._session.session import quiet
 from deltafast.spark._session.storage import core_access
-from deltafast.spark._write.staging_folder import one_line_row_errors
+from deltafast.spark._write.row_errors import raised_by_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -86,7 +86,7 @@ def write_direct(
     settings = {"spark.sql.execution.arrow.maxRecordsPerBatch": _ROWS}
     access = core_access(place)
     write = shipped(_writer(access.uri, schema, options, access.options or {}, steps))
-    with session.set(settings), one_line_row_errors(), quiet():
+    with session.set(settings), raised_by_rows(), quiet():
         found = rows.mapInArrow(write, "written string").collect()
     return [json.loads(row.written) for row in found]
 

@@ -10,16 +10,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from deltafast.spark._scan.physical_columns import quoted
+from deltafast.spark._write.row_errors import row_error
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from deltafast._core_types import IdentityColumn
 
-__all__ = ["ENDED", "PLACE", "TASK", "counted", "value_of"]
+__all__ = ["PLACE", "TASK", "counted", "value_of"]
 
-#: Prefix of the error message for a column without further values, by which it is recognized in Spark's error.
-ENDED = "deltafast: the identity column"
 
 #: Maximum number of tasks of a write whose rows are numbered: their actual number is not known before they run.
 _TASKS = 1000
@@ -56,9 +55,9 @@ def value_of(identity: IdentityColumn, number: str, tasks: int) -> Any:
 
     name = quoted(number)
     task, place = functions.expr(TASK.format(name)), functions.expr(PLACE.format(name))
-    many = functions.lit(f"deltafast: rows are counted by more than {tasks} tasks")
+    many = functions.lit(row_error(f"rows are counted by more than {tasks} tasks"))
     steps = functions.when(task < tasks, place * tasks + task).otherwise(functions.raise_error(many).cast("bigint"))
     first, step = (functions.lit(value).cast("bigint") for value in (identity["next"], identity["step"]))
-    ended = functions.lit(f"{ENDED} {identity['column']!r} has come to the end of its numbers")
+    ended = functions.lit(row_error(f"the identity column {identity['column']!r} has come to the end of its numbers"))
     made = functions.try_add(first, functions.try_multiply(step, steps))
     return functions.coalesce(made, functions.raise_error(ended).cast("bigint"))

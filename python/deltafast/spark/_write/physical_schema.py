@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any, cast
 
 from deltafast._expr import read_schema
 from deltafast._expr.stored import constraint_sql, generation_sql
-from deltafast.exceptions import DeltaProtocolError, InvalidArgumentError, SchemaMismatchError
+from deltafast.exceptions import DeltaProtocolError, ErrorCode, InvalidArgumentError, SchemaMismatchError
 from deltafast.spark._scan.physical_columns import Columns, plain_type, quoted, spark_type, with_collations
 from deltafast.spark._write.identity_columns import counted
+from deltafast.spark._write.row_errors import RowCheck, row_error
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
     from deltafast.spark._session.session import Session
 
 __all__ = [
-    "BROKEN",
-    "HIVE_NULL_REFUSED",
     "brought_together",
     "by_position",
     "cast_column",
@@ -36,12 +35,8 @@ __all__ = [
     "required",
 ]
 
-#: Prefix of the error message for a violated constraint, by which it is recognized in Spark's error.
-BROKEN = "deltafast: the rows break"
 _HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 
-#: Prefix of the error message, Spark's and the core's, for a partition value that folder names cannot represent.
-HIVE_NULL_REFUSED = f"the partition value `{_HIVE_NULL}`"
 
 _FIELD_ID = "delta.columnMapping.id"
 
@@ -68,7 +63,9 @@ def fits_as_stored(data: dict[str, Any], table: dict[str, Any]) -> None:
                 f"{spark_type(field['type']).simpleString()}, the table {spark_type(there['type']).simpleString()}; "
                 "cast the column, or write by insertInto or saveAsTable, which cast"
             )
-            raise SchemaMismatchError(message, column=field["name"])
+            raise SchemaMismatchError(
+                message, column=field["name"], code=ErrorCode.FIELD_MERGE_FAILED, parameters={"column": field["name"]}
+            )
 
 
 def _is_stored_as(source: Any, target: Any) -> bool:
@@ -123,13 +120,13 @@ def logical(
     wanted = {name: of for name, of in types.items() if name not in counts and not (by_core and of == "void")}
     rows = frame.select(*cast_or_filled(session, given, wanted, constraints["defaults"]))
     schema = read_schema(target["schema"])
-    checks = [(check["name"], constraint_sql(check["sql"], schema)) for check in constraints["checks"]]
-    checks += [(check["name"], check["sql"]) for check in constraints["lengths"]]
+    checks = [RowCheck.check(check["name"], constraint_sql(check["sql"], schema)) for check in constraints["checks"]]
+    checks += [RowCheck.length(check["name"], check["sql"]) for check in constraints["lengths"]]
     late: list[tuple[str, str]] = []
     for name, sql in [(value["name"], generation_sql(value["sql"], schema)) for value in constraints["generated"]]:
         if name.lower() in given:
             made = f"cast(({sql}) as {spark_type(types[name]).simpleString()})"
-            checks.append((f"Generated Column {name}", f"{quoted(name)} <=> {made}"))
+            checks.append(RowCheck.generated(name, f"{quoted(name)} <=> {made}"))
         elif any(column.lower() in sql.lower() for column in counts):
             late.append((name, sql))
         else:
@@ -139,9 +136,9 @@ def logical(
     rows = counted(rows, target["identities"])
     for name, sql in late:
         rows = rows.withColumn(name, functions.expr(sql).cast(spark_type(types[name])))
-    checks += [(f"NOT NULL {'.'.join(path)}", not_null(path)) for path in required(columns.fields, [])]
+    checks += [RowCheck.not_null(".".join(path), not_null(path)) for path in required(columns.fields, [])]
     if predicate is not None:
-        checks.append(("replaceWhere", predicate))
+        checks.append(RowCheck.replacement(predicate))
     return checked(rows, checks, columns, functions), columns
 
 
@@ -256,7 +253,12 @@ def _check_has_fields(target: dict[str, Any], given: dict[str, Any], name: str) 
             f"the table lacks fields that the data has: {', '.join(more)}; the fields of {name!r} are {there}: leave "
             "the others out, or add them with mergeSchema"
         )
-        raise SchemaMismatchError(message, column=more[0])
+        raise SchemaMismatchError(
+            message,
+            column=more[0],
+            code=ErrorCode.FIELD_NOT_IN_TABLE,
+            parameters={"expected": there, "found": ", ".join(more)},
+        )
 
 
 def by_position(frame: Any, fields: Sequence[dict[str, Any]], *, evolves: bool) -> Any:
@@ -295,7 +297,11 @@ def _with_names(source: Any, target: Any, name: str, *, evolves: bool) -> Any:
             if len(given) < len(wanted) or (len(given) > len(wanted) and not evolves):
                 paths = ", ".join(f"{name}.{field['name']}" for field in wanted)
                 message = f"{len(wanted)} columns ({paths}) are to get values, the rows have {len(given)}"
-                raise InvalidArgumentError(message)
+                raise InvalidArgumentError(
+                    message,
+                    code=ErrorCode.INSERT_ARITY_MISMATCH,
+                    parameters={"columns": len(wanted), "values": len(given)},
+                )
             pairs = zip(given, wanted, strict=False)
             named = [
                 {**of, "name": to["name"], "type": _with_names(of["type"], to["type"], to["name"], evolves=evolves)}
@@ -335,7 +341,7 @@ def not_null(path: list[str]) -> str:
     return " or ".join([*(f"{name} is null" for name in names[:-1]), f"{names[-1]} is not null"])
 
 
-def checked(rows: Any, checks: list[tuple[str, str]], columns: Columns, functions: Any) -> Any:
+def checked(rows: Any, checks: Sequence[RowCheck], columns: Columns, functions: Any) -> Any:
     """Return the rows with checks that raise for a violation: null counts as false."""
     if not checks:
         return rows
@@ -346,10 +352,9 @@ def checked(rows: Any, checks: list[tuple[str, str]], columns: Columns, function
             rows = rows.withColumn(field["name"], functions.when(functions.length(value) > 0, value))
     first = next(field["name"] for field in columns.fields if field["name"] in rows.columns)
     guarded: Any = None
-    for name, sql in checks:
-        text = functions.lit(f"{BROKEN} {name}: {sql}")
-        broken = ~functions.coalesce(functions.expr(sql), functions.lit(False))
-        error = functions.raise_error(text)
+    for check in checks:
+        broken = ~functions.coalesce(functions.expr(check.sql), functions.lit(False))
+        error = functions.raise_error(functions.lit(row_error(check.message, check.code, **check.parameters)))
         guarded = functions.when(broken, error) if guarded is None else guarded.when(broken, error)
     # The optimizer cannot remove a column that is written, whereas a filter could be moved.
     return rows.withColumn(first, guarded.otherwise(functions.col(quoted(first))))
@@ -433,8 +438,8 @@ def _as_text(column: Any, field: dict[str, Any], functions: Any) -> Any:
 def _not_hive_null(column: Any, name: str, functions: Any) -> Any:
     """Return a string, or raise if it is the one that stands for null in the folder names of Spark's writer."""
     message = (
-        f"{HIVE_NULL_REFUSED} of the column {name!r} cannot be written: this text stands for null in the names of "
-        "partition folders; write null or another text"
+        f"the partition value `{_HIVE_NULL}` of the column {name!r} cannot be written: this text stands for null in "
+        "the names of partition folders; write null or another text"
     )
-    error = functions.raise_error(functions.lit(message))
+    error = functions.raise_error(functions.lit(row_error(message)))
     return functions.when(column == functions.lit(_HIVE_NULL), error.cast("string")).otherwise(column)

@@ -7,21 +7,18 @@ from __future__ import annotations
 
 import contextlib
 import os
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from deltafast.exceptions import ConstraintViolatedError, InvalidArgumentError
 from deltafast.spark._session.file_options import file_options
-from deltafast.spark._write.identity_columns import ENDED
-from deltafast.spark._write.physical_schema import BROKEN, HIVE_NULL_REFUSED
+from deltafast.spark._write.row_errors import raised_by_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Generator, Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from deltafast.spark._session.session import Session
     from deltafast.spark._session.storage import Place
 
-__all__ = ["gathered", "gathering", "of_format", "one_line_row_errors", "remove", "write_folder"]
+__all__ = ["gathered", "gathering", "of_format", "remove", "write_folder"]
 
 _CONF = "spark.databricks.delta.optimizeWrite."
 #: Minimum number of shuffle partitions by which rows are distributed before Spark coalesces them into tasks.
@@ -96,37 +93,9 @@ def write_folder(
         settings = _SETTINGS | _UNSHREDDED
     given = {"mapreduce.fileoutputcommitter.marksuccessfuljobs": "false", **options}
     given |= file_options(session, place, "READ_WRITE")
-    with session.set(settings), one_line_row_errors():
+    with session.set(settings), raised_by_rows():
         writer = rows.write.mode("append").options(**given).partitionBy(*partition)
         writer.format(name).save(f"{place.hadoop}/{folder}")
-
-
-#: The beginnings of errors that rows raise in Spark's writer, and their classes.
-_ROW_ERRORS = (
-    (BROKEN, ConstraintViolatedError),
-    (ENDED, InvalidArgumentError),
-    (HIVE_NULL_REFUSED, InvalidArgumentError),
-)
-
-
-@contextmanager
-def one_line_row_errors() -> Generator[None]:
-    """Raise errors of rows that the table does not accept with a message of one line.
-
-    Raises:
-        ConstraintViolatedError: A row violates a constraint.
-        InvalidArgumentError: An identity column has no further values, or a partition value is the text for null in
-            folder names.
-    """
-    try:
-        yield
-    except Exception as error:
-        text = str(error)
-        for begin, kind in _ROW_ERRORS:
-            if begin in text:
-                line = text[text.index(begin) :].splitlines()[0].partition(" SQLSTATE: ")[0]
-                raise kind(line.removeprefix("deltafast: ")) from None  # Spark's text has the row
-        raise
 
 
 def gathered(session: Session, properties: Mapping[str, str | None], option: Any = None) -> str | None:

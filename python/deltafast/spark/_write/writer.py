@@ -20,7 +20,7 @@ from deltafast._util.dialect import Dialect
 from deltafast._util.open_options import core_open_options
 from deltafast._util.options import commit_options, names
 from deltafast._util.write_modes import CREATE_MODES, SAVE_MODES
-from deltafast.exceptions import CommitUnknownError, DeltaProtocolError, InvalidArgumentError, warn
+from deltafast.exceptions import CommitUnknownError, DeltaProtocolError, ErrorCode, InvalidArgumentError, warn
 from deltafast.spark._scan.physical_columns import (
     check_names,
     field_of,
@@ -35,7 +35,6 @@ from deltafast.spark._session.session import Session, frame_alias, whole_number
 from deltafast.spark._session.storage import core_access, place_of, transaction_version
 from deltafast.spark._write.change_files import write_change_data
 from deltafast.spark._write.core_writer import only_core_writes, write_direct
-from deltafast.spark._write.option_names import with_option_names
 from deltafast.spark._write.physical_schema import logical, physical
 from deltafast.spark._write.staging_folder import gathered, gathering, of_format, remove, write_folder
 from deltafast.table import DeltaTable
@@ -161,7 +160,6 @@ def described(
     }
 
 
-@with_option_names()
 def write_rows(
     frame: Any,
     path: str | os.PathLike[str],
@@ -241,7 +239,6 @@ def write_rows(
     return version
 
 
-@with_option_names()
 def write_as_select(
     frame: Any,
     place: Place,
@@ -329,7 +326,9 @@ def _check_collations(frame: Any, schema: str | None, place: Place) -> None:
                 f"the column `{path}` has the collation {name}: deltafast creates no columns with a collation; cast "
                 "it to STRING COLLATE UTF8_BINARY"
             )
-            raise InvalidArgumentError(message)
+            raise InvalidArgumentError(
+                message, code=ErrorCode.UNSUPPORTED_COLLATION, parameters={"column": path, "collation": name}
+            )
 
 
 def _mapping_of(target: WriteTarget) -> str:
@@ -526,7 +525,7 @@ def _replaces_partitions(
             message = (
                 "replaceWhere and partitionOverwriteMode=dynamic exclude each other: both determine the replaced rows"
             )
-            raise InvalidArgumentError(message)
+            raise InvalidArgumentError(message, code=ErrorCode.REPLACE_WHERE_WITH_DYNAMIC_PARTITIONS)
         return False
     is_dynamic = session.replaces_partitions if mode is None else str(mode).lower() == "dynamic"
     if not is_dynamic:
@@ -539,7 +538,7 @@ def _replaces_partitions(
             "overwriteSchema and partitionOverwriteMode=dynamic exclude each other: the rows of other partitions would "
             "keep the old schema"
         )
-        raise InvalidArgumentError(message)
+        raise InvalidArgumentError(message, code=ErrorCode.OVERWRITE_SCHEMA_WITH_DYNAMIC_PARTITIONS)
     return bool(partition)
 
 
@@ -599,7 +598,7 @@ def _schema(frame: Any) -> dict[str, Any]:
         name = field["name"].lower()
         if name in seen:
             message = f"the data has the column `{name}` twice (names are compared without case)"
-            raise InvalidArgumentError(message)
+            raise InvalidArgumentError(message, code=ErrorCode.DUPLICATE_COLUMN_IN_DATA, parameters={"column": name})
         seen.add(name)
     return {
         "type": "struct",

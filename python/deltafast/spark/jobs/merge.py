@@ -14,7 +14,7 @@ from deltafast import _core
 from deltafast._handle import handle_of
 from deltafast._ops.merge import merge_metrics
 from deltafast._util.dialect import Dialect
-from deltafast.exceptions import InvalidArgumentError
+from deltafast.exceptions import ErrorCode, InvalidArgumentError
 from deltafast.spark._scan.physical_columns import Columns, plain_type, quoted, spark_type
 from deltafast.spark._scan.row_positions import FILE, ROW, Rows
 from deltafast.spark._session.session import Session, quiet
@@ -217,7 +217,9 @@ class _Merge:
             "one of them (duplicate relevant WHEN MATCHED rows): which one counts is not said; make the source's "
         )
         message += "keys unique, or the clauses' conditions narrower"
-        raise InvalidArgumentError(message)
+        raise InvalidArgumentError(
+            message, code=ErrorCode.MULTIPLE_SOURCE_ROWS_MATCHED, parameters={"file": paths[row[0]], "row": row[1]}
+        )
 
     # --- writing rows
 

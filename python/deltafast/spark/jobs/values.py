@@ -10,6 +10,7 @@ from deltafast._expr.stored import constraint_sql, generation_sql
 from deltafast._expr.tree import Bound, Cast
 from deltafast.spark._scan.physical_columns import plain_type, quoted, spark_type
 from deltafast.spark._write.physical_schema import cast_column, checked, not_null, required
+from deltafast.spark._write.row_errors import RowCheck
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -94,8 +95,10 @@ class Constraints:
         schema = read_schema({"type": "struct", "fields": columns.fields})
         self.generated = {value["name"]: generation_sql(value["sql"], schema) for value in constraints["generated"]}
         self.defaults = {value["name"]: value["sql"] for value in constraints["defaults"]}
-        self._checks = [(check["name"], constraint_sql(check["sql"], schema)) for check in constraints["checks"]]
-        self._checks += [(check["name"], check["sql"]) for check in constraints["lengths"]]
+        self._checks = [
+            RowCheck.check(check["name"], constraint_sql(check["sql"], schema)) for check in constraints["checks"]
+        ]
+        self._checks += [RowCheck.length(check["name"], check["sql"]) for check in constraints["lengths"]]
 
     def computed(self, name: str) -> Any:
         """Return the value of a generated column, over the columns of its expression."""
@@ -111,8 +114,8 @@ class Constraints:
         for name, sql in self.generated.items():
             if name in given:
                 value = f"cast(({sql}) as {self._type(name).simpleString()})"
-                checks.append((f"Generated Column {name}", f"{quoted(name)} <=> {value}"))
-        checks += [(f"NOT NULL {'.'.join(path)}", not_null(path)) for path in required(self._columns.fields, [])]
+                checks.append(RowCheck.generated(name, f"{quoted(name)} <=> {value}"))
+        checks += [RowCheck.not_null(".".join(path), not_null(path)) for path in required(self._columns.fields, [])]
         return checked(rows, checks, self._columns, functions)
 
     def _type(self, name: str) -> Any:

@@ -1,242 +1,17 @@
-//! The crate's only error type.
-//!
-//! Variants correspond to the reactions that are possible to a failure, never to the places that
-//! can fail. Every error names what is wrong, where (file, version, line, column) and, where
-//! possible, what to do: one line, no debug dumps, no credentials. There is deliberately no
-//! `Generic(String)`.
+//! The error type, its constructors, and the traits that add locations.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::io;
 
+use super::call_option::spell;
+use super::code::ErrorCode;
+use super::context::ErrorContext;
+use super::kinds::{ConflictKind, CorruptionKind, ExhaustedResource, NotFoundKind};
+use super::redaction::{RedactedText, shown};
+
 /// The crate's result type.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
-
-/// The location of an error in a table. Every part is optional; [`fmt::Display`] shows the known
-/// ones.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct ErrorContext {
-    /// File, as a path relative to the table or a URL without credentials.
-    pub file: Option<String>,
-    /// Table version.
-    pub version: Option<i64>,
-    /// Line of a text file, counted from 1.
-    pub line: Option<u64>,
-    /// Column of the table.
-    pub column: Option<String>,
-}
-
-impl fmt::Display for ErrorContext {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut separator = "";
-        if let Some(file) = &self.file {
-            write!(f, "in {}", RedactedText(file))?;
-            separator = ", ";
-        }
-        if let Some(version) = self.version {
-            write!(f, "{separator}version {version}")?;
-            separator = ", ";
-        }
-        if let Some(line) = self.line {
-            write!(f, "{separator}line {line}")?;
-            separator = ", ";
-        }
-        if let Some(column) = &self.column {
-            write!(f, "{separator}column `{}`", RedactedText(column))?;
-        }
-        Ok(())
-    }
-}
-
-impl ErrorContext {
-    fn is_known(&self) -> bool {
-        self.file.is_some()
-            || self.version.is_some()
-            || self.line.is_some()
-            || self.column.is_some()
-    }
-}
-
-/// External text, made safe to show: one line, no control characters, truncated, userinfo and
-/// signed query strings of URLs removed.
-struct RedactedText<'a>(&'a str);
-
-impl fmt::Display for RedactedText<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&shown(self.0))
-    }
-}
-
-/// The longest piece of external text in a message.
-const SHOWN_LIMIT: usize = 400;
-
-/// `text` for a message: one line, control characters replaced, truncated, URLs without
-/// credentials.
-#[must_use]
-pub fn shown(text: &str) -> String {
-    let text = redact(text);
-    let mut out = String::with_capacity(text.len().min(SHOWN_LIMIT + 4));
-    for (n, c) in text.chars().enumerate() {
-        if n >= SHOWN_LIMIT {
-            out.push('…');
-            break;
-        }
-        out.push(match c {
-            '\n' | '\r' | '\t' => ' ',
-            c if c.is_control() || is_invisible(c) => '\u{fffd}',
-            c => c,
-        });
-    }
-    out
-}
-
-/// Characters that change the display of the text around them or are not seen: those of the
-/// categories Cf, Zl and Zp.
-fn is_invisible(c: char) -> bool {
-    matches!(
-        c,
-        '\u{ad}'
-            | '\u{600}'..='\u{605}'
-            | '\u{61c}'
-            | '\u{6dd}'
-            | '\u{70f}'
-            | '\u{890}'..='\u{891}'
-            | '\u{8e2}'
-            | '\u{180e}'
-            | '\u{200b}'..='\u{200f}'
-            | '\u{2028}'..='\u{202e}'
-            | '\u{2060}'..='\u{206f}'
-            | '\u{feff}'
-            | '\u{fff9}'..='\u{fffb}'
-            | '\u{110bd}'
-            | '\u{110cd}'
-            | '\u{13430}'..='\u{1343f}'
-            | '\u{1bca0}'..='\u{1bca3}'
-            | '\u{1d173}'..='\u{1d17a}'
-            | '\u{e0000}'..='\u{e007f}'
-    )
-}
-
-/// Removes `user:password@` and the query string from every `scheme://…` in `text`.
-fn redact(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some((before, after)) = rest.split_once("://") {
-        out.push_str(before);
-        out.push_str("://");
-        let end = after
-            .find(|c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '`' | ')' | '>' | ','))
-            .unwrap_or(after.len());
-        let (url, tail) = after.split_at(end);
-        let (mut authority, mut path) = url.split_at(url.find('/').unwrap_or(url.len()));
-        let mut host = authority
-            .rsplit_once('@')
-            .map_or(authority, |(_, host)| host);
-        let has_no_port = |host: &str| {
-            host.rsplit_once(':').is_some_and(|(_, port)| {
-                !port.ends_with(']') && !port.bytes().all(|b| b.is_ascii_digit())
-            })
-        };
-        if has_no_port(host) {
-            // A password that contains a slash, or a password without a host after it.
-            match url.rsplit_once('@') {
-                Some((_, rest)) => {
-                    (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
-                    host = authority;
-                }
-                None => host = host.split_once(':').map_or(host, |(name, _)| name),
-            }
-        }
-        out.push_str(host);
-        out.push_str(path.split_once('?').map_or(path, |(path, _)| path));
-        rest = tail;
-    }
-    out.push_str(rest);
-    out
-}
-
-/// The kind of object that was not found.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum NotFoundKind {
-    /// There is no Delta table at the location.
-    Table,
-    /// The table exists, but not the requested version.
-    Version,
-    /// A file in the log does not exist.
-    DataFile,
-    /// Any other object.
-    Object,
-}
-
-/// The kind of damaged file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum CorruptionKind {
-    /// The transaction log.
-    Log,
-    /// A data file or a deletion vector.
-    Data,
-}
-
-/// A resource that a process can exhaust.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum ExhaustedResource {
-    /// Memory.
-    Memory,
-    /// Threads.
-    Threads,
-    /// File descriptors: open files and connections.
-    FileDescriptors,
-}
-
-impl ExhaustedResource {
-    /// The name, which is also that of the exception's attribute.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Memory => "memory",
-            Self::Threads => "threads",
-            Self::FileDescriptors => "file descriptors",
-        }
-    }
-}
-
-/// The reason that a commit conflicts with an earlier one by another writer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[non_exhaustive]
-pub enum ConflictKind {
-    /// It added files that this transaction should have read.
-    ConcurrentAppend,
-    /// It removed files that this transaction read.
-    ConcurrentDeleteRead,
-    /// It removed files that this transaction removes too.
-    ConcurrentDeleteDelete,
-    /// It wrote an application transaction, or a metadata domain, that this one depends on.
-    ConcurrentTransaction,
-    /// It changed the table's metadata.
-    MetadataChanged,
-    /// It changed the table's protocol.
-    ProtocolChanged,
-    /// All attempts met other commits, or one after which the transaction cannot be retried.
-    ConcurrentWrite,
-}
-
-impl ConflictKind {
-    /// The name, which is also the stem of the exception's name.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::ConcurrentAppend => "ConcurrentAppend",
-            Self::ConcurrentDeleteRead => "ConcurrentDeleteRead",
-            Self::ConcurrentDeleteDelete => "ConcurrentDeleteDelete",
-            Self::ConcurrentTransaction => "ConcurrentTransaction",
-            Self::MetadataChanged => "MetadataChanged",
-            Self::ProtocolChanged => "ProtocolChanged",
-            Self::ConcurrentWrite => "ConcurrentWrite",
-        }
-    }
-}
 
 /// All errors, by the possible reactions of the caller. `what` is the message, `context` the
 /// location.
@@ -610,6 +385,90 @@ impl Error {
         })
     }
 
+    /// Gives the error a code that is more specific than that of its variant, with the values of
+    /// [`ErrorCode::parameters`] in their order.
+    #[must_use]
+    pub fn with_code(
+        self,
+        code: ErrorCode,
+        parameters: &[(&'static str, &dyn fmt::Display)],
+    ) -> Self {
+        self.edit(|context| context.set_code(code, parameters))
+    }
+
+    /// The family of the message.
+    #[must_use]
+    pub fn code(&self) -> ErrorCode {
+        self.context()
+            .and_then(|context| context.code)
+            .unwrap_or_else(|| self.code_of_variant())
+    }
+
+    fn code_of_variant(&self) -> ErrorCode {
+        match self {
+            Self::NotFound { kind, .. } => match kind {
+                NotFoundKind::Table => ErrorCode::TableNotFound,
+                NotFoundKind::Version => ErrorCode::VersionNotFound,
+                NotFoundKind::DataFile => ErrorCode::DataFileNotFound,
+                NotFoundKind::Object => ErrorCode::ObjectNotFound,
+            },
+            Self::Corrupt { kind, .. } => match kind {
+                CorruptionKind::Log => ErrorCode::CorruptLog,
+                CorruptionKind::Data => ErrorCode::CorruptData,
+            },
+            Self::Unsupported { feature: None, .. } => ErrorCode::Unsupported,
+            Self::Unsupported { .. } => ErrorCode::UnsupportedFeature,
+            Self::Invalid { .. } => ErrorCode::InvalidArgument,
+            Self::SchemaMismatch { .. } => ErrorCode::SchemaMismatch,
+            Self::ConstraintViolated { .. } => ErrorCode::ConstraintViolated,
+            Self::NotRecorded { .. } => ErrorCode::ChangeDataNotRecorded,
+            Self::CommitFailed { conflict, .. } => conflict.code(),
+            Self::CommitUnknown { .. } => ErrorCode::CommitUnknown,
+            Self::Storage { .. } => ErrorCode::StorageFailed,
+            Self::Resource { resource, .. } => match resource {
+                ExhaustedResource::Memory => ErrorCode::MemoryExhausted,
+                ExhaustedResource::Threads => ErrorCode::ThreadsExhausted,
+                ExhaustedResource::FileDescriptors => ErrorCode::FileDescriptorsExhausted,
+            },
+            Self::Cancelled => ErrorCode::Cancelled,
+            Self::Internal { .. } => ErrorCode::Internal,
+        }
+    }
+
+    /// The parameters of the message by name.
+    pub fn parameters(&self) -> impl Iterator<Item = (&'static str, Cow<'_, str>)> {
+        let of_variant = match self {
+            Self::Unsupported {
+                feature: Some(feature),
+                ..
+            } => vec![("feature", feature)],
+            Self::SchemaMismatch {
+                expected, found, ..
+            } => vec![("expected", expected), ("found", found)],
+            Self::ConstraintViolated { constraint, .. } => vec![("constraint", constraint)],
+            _ => Vec::new(),
+        };
+        let of_code = self
+            .context()
+            .map_or(&[][..], |context| &context.parameters);
+        of_variant
+            .into_iter()
+            .filter(|(name, _)| !of_code.iter().any(|(other, _)| other == name))
+            .map(|(name, value)| (name, Cow::Owned(shown(value))))
+            .chain(
+                of_code
+                    .iter()
+                    .map(|(name, value)| (*name, Cow::Borrowed(value.as_str()))),
+            )
+    }
+
+    /// The message, in which options are marked as by [`CallOption`](super::call_option::CallOption), for a
+    /// surface that spells them; [`fmt::Display`] shows their names.
+    #[must_use]
+    pub fn marked_message(&self) -> String {
+        MarkedMessage(self).to_string()
+    }
+
     /// The location of the error, as far as known.
     #[must_use]
     pub fn context(&self) -> Option<&ErrorContext> {
@@ -643,20 +502,25 @@ impl Error {
     }
 }
 
-impl fmt::Display for Error {
+/// The message with the marks of [`CallOption`](super::call_option::CallOption), for a surface that spells the
+/// options.
+struct MarkedMessage<'a>(&'a Error);
+
+impl fmt::Display for MarkedMessage<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NotFound { what, .. }
-            | Self::Corrupt { what, .. }
-            | Self::Unsupported { what, .. }
-            | Self::Invalid { what, .. }
-            | Self::ConstraintViolated { what, .. }
-            | Self::NotRecorded { what, .. }
-            | Self::CommitFailed { what, .. }
-            | Self::CommitUnknown { what, .. }
-            | Self::Storage { what, .. }
-            | Self::Resource { what, .. } => write!(f, "{}", RedactedText(what))?,
-            Self::SchemaMismatch {
+        let error = self.0;
+        match error {
+            Error::NotFound { what, .. }
+            | Error::Corrupt { what, .. }
+            | Error::Unsupported { what, .. }
+            | Error::Invalid { what, .. }
+            | Error::ConstraintViolated { what, .. }
+            | Error::NotRecorded { what, .. }
+            | Error::CommitFailed { what, .. }
+            | Error::CommitUnknown { what, .. }
+            | Error::Storage { what, .. }
+            | Error::Resource { what, .. } => write!(f, "{}", RedactedText(what))?,
+            Error::SchemaMismatch {
                 what,
                 expected,
                 found,
@@ -670,8 +534,8 @@ impl fmt::Display for Error {
                     RedactedText(found)
                 )?;
             }
-            Self::Cancelled => f.write_str("cancelled")?,
-            Self::Internal { what, .. } => {
+            Error::Cancelled => f.write_str("cancelled")?,
+            Error::Internal { what, .. } => {
                 write!(
                     f,
                     "defect in deltafast, please report it: {}",
@@ -679,12 +543,12 @@ impl fmt::Display for Error {
                 )?;
             }
         }
-        match self.context() {
+        match error.context() {
             // The message already names the missing version.
             Some(_)
                 if matches!(
-                    self,
-                    Self::NotFound {
+                    error,
+                    Error::NotFound {
                         kind: NotFoundKind::Version,
                         ..
                     }
@@ -692,9 +556,15 @@ impl fmt::Display for Error {
             {
                 Ok(())
             }
-            Some(context) if context.is_known() => write!(f, " ({context})"),
+            Some(context) if context.has_location() => write!(f, " ({context})"),
             _ => Ok(()),
         }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&spell(&self.marked_message()))
     }
 }
 
@@ -758,7 +628,7 @@ impl From<arrow_schema::ArrowError> for Error {
 macro_rules! invariant {
     ($condition:expr, $($message:tt)+) => {
         if !$condition {
-            return Err($crate::error::Error::internal(format!($($message)+)));
+            return Err($crate::error::variants::Error::internal(format!($($message)+)));
         }
     };
 }

@@ -1,0 +1,35 @@
+"""The options of messages as Spark's users set them: options of writers, settings of the session."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from deltafast._call_options import as_argument
+
+__all__ = ["as_option"]
+
+_OPTIONS: Final[dict[tuple[str, str | None], str]] = {
+    ("enforce_retention_duration", "false"): "`spark.databricks.delta.retentionDurationCheck.enabled` to false",
+    ("schema_mode", "merge"): "the option mergeSchema=true",
+    ("schema_mode", "overwrite"): "the option overwriteSchema=true",
+    ("mode", "append"): 'mode("append")',
+    ("mode", "ignore"): 'mode("ignore")',
+    ("mode", "overwrite"): 'mode("overwrite")',
+    ("partition_overwrite_mode", "dynamic"): "partitionOverwriteMode=dynamic",
+    ("partition_overwrite_mode", None): "partitionOverwriteMode",
+    ("partition_by", None): "partitionBy",
+    ("cluster_by", None): "clusterBy",
+    ("predicate", None): "replaceWhere",
+    ("replace_using", None): "replaceUsing",
+    ("replace_on", None): "replaceOn",
+    ("data_change", "false"): "dataChange=false",
+    ("truncate_history", None): "TRUNCATE HISTORY",
+    ("truncate_history", "true"): "TRUNCATE HISTORY",
+    ("truncate_history", "false"): "no TRUNCATE HISTORY",
+    ("max_commit_retries", None): "`spark.databricks.delta.maxCommitAttempts`",
+}
+
+
+def as_option(name: str, value: str | None) -> str:
+    """Return an option of a call, given by its name in Python, as Spark's users set it."""
+    return _OPTIONS.get((name, value)) or as_argument(name, value)
