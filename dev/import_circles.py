@@ -1,11 +1,14 @@
-"""Find import circles among the files of a Rust or Python tree.
+"""Find import circles among the files of a Rust or Python tree, and among its folders.
 
-    python dev/import_circles.py src python/deltafast [--list] [--most 0]
+    python dev/import_circles.py src python/deltafast [--list] [--most 0] [--folders]
     python dev/import_circles.py --self-test
 
 Each circle is a set of files of which every one imports every other one, directly or through others. Imports within
 functions and under `TYPE_CHECKING` count, since a reader follows them as well. Declarations of child modules
 (`mod child;`) and re-exports do not: they do not use what they name. Rust is read as text, without its test code.
+
+With `--folders`, the entries of each folder (its files and the folders in it) are regarded instead of files, so two
+folders whose files import each other are a circle, too.
 """
 
 from __future__ import annotations
@@ -24,6 +27,8 @@ if TYPE_CHECKING:
 
 Graph = dict[str, set[str]]
 
+#: The files that document and re-export a folder.
+_HEADS = {"mod.rs", "lib.rs", "__init__.py"}
 _RE_EXPORT = re.compile(r"\bpub(?:\([^)]*\))?\s+use\s+[^;]+;")
 _USE = re.compile(r"\buse\s+([^;]+);")
 _PATH = re.compile(r"(?<![\w:])([a-z_]\w*(?:::\w+)+)")
@@ -113,6 +118,22 @@ def _reachable(name: str, graph: Graph) -> set[str]:
     return found
 
 
+def folder_graph(graph: Graph) -> Graph:
+    """Return which entry of a folder imports which other entry of the same folder, for all folders."""
+    entries: Graph = {}
+    for name, imported in graph.items():
+        for other in imported:
+            own, others = Path(name).parts, Path(other).parts
+            depth = next((n for n, pair in enumerate(zip(own, others, strict=False)) if pair[0] != pair[1]), 0)
+            # The head of a folder is the folder itself, not an entry of it.
+            if own[depth] in _HEADS or others[depth] in _HEADS:
+                continue
+            entry, target = (str(Path(*parts[: depth + 1])) for parts in (own, others))
+            entries.setdefault(entry, set()).add(target)
+            entries.setdefault(target, set())
+    return entries
+
+
 def self_test() -> None:
     """Plant circles and clean code, and see that the first are found and the second pass."""
     planted = {
@@ -155,6 +176,9 @@ def self_test() -> None:
             found = circles(graph_of(Path(folder) / "p"))
             if bool(found) == name.startswith("clean"):
                 sys.exit(f"self-test: {name}: {found}")
+    folders = {"s/a/x.rs": {"s/b/y.rs"}, "s/b/z.rs": {"s/a/w.rs"}, "s/b/y.rs": {"s/b/mod.rs"}}
+    if circles(folder_graph(folders)) != [["s/a", "s/b"]] or circles(folder_graph({"s/a/x.rs": {"s/b/y.rs"}})):
+        sys.exit("self-test: folders")
     print("import circles self-test ok")
 
 
@@ -172,18 +196,20 @@ def main() -> None:
     parser.add_argument("roots", nargs="*", type=Path)
     parser.add_argument("--list", action="store_true", help="print the files of each circle")
     parser.add_argument("--most", type=int, help="largest number of files in circles")
+    parser.add_argument("--folders", action="store_true", help="regard the entries of each folder")
     parser.add_argument("--self-test", action="store_true")
     options = parser.parse_args()
     if options.self_test:
         self_test()
     for root in options.roots:
-        found = circles(graph_of(root))
+        graph = graph_of(root)
+        found = circles(folder_graph(graph) if options.folders else graph)
         for circle in found if options.list else ():
             print(f"{len(circle)} files: {', '.join(circle)}")
-        files = sum(map(len, found))
-        print(f"{root}: {len(found)} import circles with {files} files")
+        files, kind = sum(map(len, found)), "entries" if options.folders else "files"
+        print(f"{root}: {len(found)} import circles with {files} {kind}")
         if options.most is not None and files > options.most:
-            sys.exit(f"{root}: {files} files are in import circles, at most {options.most}")
+            sys.exit(f"{root}: {files} {kind} are in import circles, at most {options.most}")
 
 
 if __name__ == "__main__":

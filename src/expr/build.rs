@@ -7,9 +7,9 @@ use serde_json::{Map, Value};
 
 use super::tree::{BoundExpr, CastMode, Expr};
 use crate::error::{Error, Result, shown};
-use crate::expr::eval::in_set::InSet;
 use crate::expr::eval::{cast, datetime, pattern};
 use crate::expr::function::{Function, same};
+use crate::expr::in_set::InSet;
 use crate::expr::scalar::Scalar;
 use crate::protocol::calendar::TimeZoneSpec;
 use crate::protocol::schema::{DataType, StructType};

@@ -20,6 +20,7 @@
 mod build;
 pub mod eval;
 pub(crate) mod function;
+pub(crate) mod in_set;
 pub(crate) mod scalar;
 pub(crate) mod text;
 pub(crate) mod tree;

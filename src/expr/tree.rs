@@ -13,8 +13,8 @@ use std::collections::BTreeSet;
 use std::fmt::{self, Write};
 use std::sync::Arc;
 
-use crate::expr::eval::in_set::InSet;
 use crate::expr::function::Function;
+use crate::expr::in_set::InSet;
 use crate::expr::scalar::Scalar;
 use crate::expr::text::{datetime as datetime_text, number};
 use crate::protocol::calendar::TimeZoneSpec;

@@ -6,23 +6,16 @@
 //! Protocol: "Requirements for Writers" and the sections that the modules name. Cost: writing the
 //! files, one commit, and occasionally a checkpoint.
 
-mod access;
 mod alter;
-mod clustering_domain;
-mod column_path;
 mod create;
 mod dml;
 mod external;
 pub mod maintain;
 mod merge;
 mod optimize;
-mod orphans;
-mod partition_predicate;
-mod table_paths;
-mod target;
+mod rewrite;
 mod write;
 
-pub use access::{SaveMode, SchemaMode, TableOrPath};
 pub use alter::drop_feature::drop_feature;
 pub use alter::{TableChange, alter};
 pub use create::{CreateOptions, create};
@@ -32,10 +25,12 @@ pub use external::delete_update::{
 };
 pub use external::merge::{ExternalMergeJob, MergeRequirements, SourceStatistics};
 pub use external::optimize::{ExternalOptimizeJob, OptimizeRequirements};
-pub use merge::clauses::{ClauseAction, ClausePlan, ValuePlan};
+pub use merge::clauses::{ClauseAction, ClausePlan};
 pub use merge::{EqualityPlan, MergeAttempt, MergeCommand, MergeJoin, MergeOptions, MergePlan};
 pub use optimize::clustering::{ClusteringMetrics, FileMetrics};
 pub use optimize::{FileSizes, OptimizeOptions, OptimizeResult, OptimizeTask, optimize};
-pub use target::DataFileOptions;
-pub use write::replace_keys::ReplaceKey;
+pub use rewrite::column_values::ValuePlan;
+pub use rewrite::replace_keys::ReplaceKey;
+pub use rewrite::start_state::{SaveMode, SchemaMode, TableOrPath};
+pub use rewrite::target_table::DataFileOptions;
 pub use write::{WriteCommand, WriteOptions};

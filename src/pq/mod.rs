@@ -6,6 +6,7 @@
 //! `column_chunks` (bytes of column chunks, fetched whole or by windows; every page header is
 //! checked before it is used). In [`decode`]: `projection` (the columns to decode, as a pruned
 //! Parquet schema), then `flat_column` for flat columns and arrow-rs' array readers for others.
+//! `encoding` has what decoders and encoders share.
 //!
 //! Rejected: `ParquetRecordBatchReaderBuilder`, because it projects by mask over the file's whole
 //! schema (one unsupported column makes the file unreadable even where that column is not read) and
@@ -29,6 +30,7 @@
 pub(crate) mod decode;
 mod decoder_errors;
 pub(crate) mod encode;
+mod encoding;
 pub(crate) mod input;
 mod leaf_count;
 #[cfg(test)]
@@ -44,7 +46,6 @@ pub use decode::data_file::{BATCH_ROWS, FileBatches, FileSpec, ROW_INDEX, read};
 pub use decode::inferred_schema::{FooterSchema, infer_schema, names_have_ids};
 pub use decode::row_group_plan::{RowGroupPlan, plan_row_groups};
 pub use encode::chunk_copy::SpliceSource;
-pub use encode::column_statistics::{ColumnStatistics, StatisticsLevel};
 pub use encode::file_encoder::{DataFileFormat, EncodedFile, FileEncoder, ParallelFileWriter};
 pub use encode::row_group_encoder::{
     EncodedRowGroup, ParquetSink, RowGroupEncoder, RowGroupEncoderFactory, SinkCodec,
@@ -52,4 +53,5 @@ pub use encode::row_group_encoder::{
 pub use encode::writer_properties::{
     BloomFilterProperties, ColumnProperties, ParquetCompression, WriterProperties,
 };
+pub use encoding::column_statistics::{ColumnStatistics, StatisticsLevel};
 pub use input::footer::{FooterCache, ParquetFooter, read_footer};

@@ -9,10 +9,11 @@ use arrow_buffer::BooleanBuffer;
 use arrow_schema::{Field, Schema};
 
 use crate::expr::eval::compare::comparator;
-use crate::expr::eval::in_set::{InSet, SortedValues};
 use crate::expr::eval::pattern::LikePattern;
+use crate::expr::eval::set_membership;
 use crate::expr::eval::value::StringColumn;
 use crate::expr::eval::{ColumnarValue, cast, datetime, is_null_intolerant};
+use crate::expr::in_set::{InSet, SortedValues};
 use crate::expr::{BoundExpr, CastMode, Expr, Function, Scalar};
 use crate::protocol::calendar::TimeZoneSpec;
 use crate::protocol::schema::DataType;
@@ -246,7 +247,7 @@ impl<'a> PruningEvaluator<'a> {
         // The single value of a file is in the list.
         let certain = range.one_value(self.rows).and_then(|one| {
             let low = range.low.as_ref()?;
-            let found = true_bits(&set.contains(&low.array).ok()?);
+            let found = true_bits(&set_membership::contains(set, &low.array).ok()?);
             Some(BooleanBuffer::collect_bool(self.rows, |row| {
                 one.value(row) && found.value(low.row(row))
             }))

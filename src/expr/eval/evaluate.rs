@@ -15,7 +15,7 @@ use super::error::{EvalError, EvalResult};
 use super::eval_context::EvalContext;
 use super::function_call::FunctionCall;
 use super::mask::{is_false, is_true, negated, scatter};
-use super::{budget, cast};
+use super::{budget, cast, set_membership};
 use crate::error::{Error, shown};
 use crate::expr::function::Function;
 use crate::expr::tree::Expr;
@@ -89,7 +89,7 @@ fn compute(expr: &Expr, rows: &EvalContext<'_>) -> EvalResult<ColumnarValue> {
         }),
         Expr::InList { arg, set, .. } => {
             let operand = evaluate(arg, rows)?;
-            let array = set.contains(&operand.array)?;
+            let array = set_membership::contains(set, &operand.array)?;
             Ok(ColumnarValue {
                 array: Arc::new(array),
                 scalar: operand.scalar,

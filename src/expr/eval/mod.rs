@@ -28,10 +28,10 @@ mod eval_context;
 mod evaluate;
 mod function_call;
 mod hash;
-pub(crate) mod in_set;
 mod mask;
 mod math;
 pub(crate) mod pattern;
+pub(crate) mod set_membership;
 mod string;
 pub(crate) mod value;
 

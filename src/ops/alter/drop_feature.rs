@@ -29,11 +29,11 @@ use crate::error::{
 };
 use crate::exec::now_ms;
 use crate::exec::{CancellationToken, map_all};
-use crate::ops::access::check_writable;
 use crate::ops::alter::multi_commit::MultiCommitCommand;
 use crate::ops::alter::{feature_usage, row_id_backfill};
-use crate::ops::clustering_domain::{clustering_columns, clustering_domain};
-use crate::ops::target::{DataFileOptions, TargetTable};
+use crate::ops::rewrite::clustering_domain::{clustering_columns, clustering_domain};
+use crate::ops::rewrite::start_state::check_writable;
+use crate::ops::rewrite::target_table::{DataFileOptions, TargetTable};
 use crate::parse::FileActionProjection;
 use crate::parse::checkpoint::FileActionKind;
 use crate::pq::infer_schema;

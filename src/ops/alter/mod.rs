@@ -24,9 +24,6 @@ use arrow_array::types::Int64Type;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use self::column_use::{ColumnChange, ColumnReference, ColumnUser, column_references};
-use super::column_path::{quoted_column_path, resolve_column_path};
-use super::create::{GENERATED, checked_clustering, generated_value_key};
 use crate::commit::finish::{CommitOptions, CommitResult, commit, json_string_list};
 use crate::commit::{CommitOperation, OptimisticTransaction};
 use crate::error::{CallOption, Error, ErrorCode, Result, invariant, shown};
@@ -35,10 +32,13 @@ use crate::exec::now_ms;
 use crate::exec::uuid;
 use crate::expr::{BoundExpr, Expr, Function};
 use crate::log::MaintenanceOperation;
-use crate::ops::access::check_writable;
-use crate::ops::clustering_domain::{clustering_columns, clustering_domain};
-use crate::ops::optimize::iceberg;
-use crate::ops::partition_predicate;
+use crate::ops::alter::column_use::{ColumnChange, ColumnReference, ColumnUser, column_references};
+use crate::ops::create::{GENERATED, checked_clustering, generated_value_key};
+use crate::ops::rewrite::clustering_domain::{clustering_columns, clustering_domain};
+use crate::ops::rewrite::column_path::{quoted_column_path, resolve_column_path};
+use crate::ops::rewrite::iceberg_compatibility;
+use crate::ops::rewrite::partition_predicate;
+use crate::ops::rewrite::start_state::check_writable;
 use crate::protocol::action::{DomainMetadata, Metadata, Protocol};
 use crate::protocol::calendar::TimeZoneSpec;
 use crate::protocol::commit_line::Action;
@@ -483,7 +483,8 @@ impl<'a> AlterCommand<'a> {
         operation: CommitOperation,
     ) -> Result<AlteredTable> {
         let altered = self.with_unchecked_properties(properties, allow_unknown, operation)?;
-        let reads_all = iceberg::check_files(self.snapshot, &altered.metadata, self.cancel)?;
+        let reads_all =
+            iceberg_compatibility::check_files(self.snapshot, &altered.metadata, self.cancel)?;
         Ok(AlteredTable {
             reads_all,
             ..altered

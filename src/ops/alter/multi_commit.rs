@@ -10,8 +10,8 @@ use crate::commit::finish::{CommitOptions, CommitResult, commit};
 use crate::commit::{CommitOperation, OptimisticTransaction};
 use crate::error::{Error, Result};
 use crate::exec::CancellationToken;
-use crate::ops::optimize::rewrite::{self, FileRewrite};
-use crate::ops::target::TargetTable;
+use crate::ops::rewrite::file_rewrite::{self, FileRewrite};
+use crate::ops::rewrite::target_table::TargetTable;
 use crate::protocol::commit_line::{Action, Add};
 use crate::snapshot::Snapshot;
 
@@ -158,7 +158,7 @@ impl<'a> MultiCommitCommand<'a> {
         }
         transaction.extend(actions);
         let moved = FileRewrite::of(files, &self.snapshot, target, self.cancel)?;
-        let done = rewrite::commit(
+        let done = file_rewrite::commit(
             transaction,
             operation,
             vec![moved],

@@ -21,7 +21,7 @@ use crate::error::{Error, Result};
 use crate::exec::CancellationToken;
 use crate::ops::alter::feature_usage;
 use crate::ops::alter::multi_commit::MultiCommitCommand;
-use crate::ops::dml::deletion_vectors;
+use crate::ops::rewrite::row_deletion;
 use crate::parse::{FileBatch, mask};
 use crate::protocol::action::Protocol;
 use crate::protocol::commit_line::{Action, Add};
@@ -155,11 +155,9 @@ fn with_row_count(snapshot: &Snapshot, add: Add) -> Result<Add> {
     if add.num_records().is_some() {
         return Ok(add);
     }
-    let rows = deletion_vectors::physical_row_count(snapshot, &add)?;
-    let stats = deletion_vectors::with_json_members(
-        add.stats.as_deref(),
-        &[("numRecords", rows.to_string())],
-    )?;
+    let rows = row_deletion::physical_row_count(snapshot, &add)?;
+    let stats =
+        row_deletion::with_json_members(add.stats.as_deref(), &[("numRecords", rows.to_string())])?;
     Ok(Add {
         stats: Some(stats),
         ..add

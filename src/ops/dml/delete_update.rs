@@ -21,18 +21,18 @@ use crate::error::Result;
 use crate::exec::CancellationToken;
 use crate::exec::now_ms;
 use crate::expr::BoundExpr;
-use crate::ops::access::check_changeable;
-use crate::ops::dml::deletion_vectors::{self, DeletionVectorUpdate};
-use crate::ops::dml::matched_rows::MatchedRows;
-use crate::ops::dml::retry::retry;
 use crate::ops::dml::rewrite_columns;
 use crate::ops::dml::update_assignments::UpdateAssignments;
-use crate::ops::merge::clauses::ValuePlan;
 use crate::ops::optimize::auto_compact;
-use crate::ops::orphans::{UncommittedFiles, add_action};
-use crate::ops::target::{
-    BatchTransform, DataFileOptions, FileRowSelection, TargetTable, cdc_action,
+use crate::ops::rewrite::column_values::ValuePlan;
+use crate::ops::rewrite::conflict_retry::retry;
+use crate::ops::rewrite::matched_rows::MatchedRows;
+use crate::ops::rewrite::row_deletion::{self, DeletionVectorUpdate};
+use crate::ops::rewrite::start_state::check_changeable;
+use crate::ops::rewrite::target_table::{
+    BatchTransform, DataFileOptions, FileRowSelection, TargetTable, cdc_action, millis,
 };
+use crate::ops::rewrite::uncommitted_files::{UncommittedFiles, add_action};
 use crate::protocol::action::Metadata;
 use crate::protocol::commit_line::{Action, Add};
 use crate::snapshot::Snapshot;
@@ -108,7 +108,7 @@ fn delete_once(work: DmlContext<'_>) -> Result<CommitResult> {
     let (whole, partial) = found.split_by_coverage();
     outcome.remove_files(&whole);
     if work.target.has_deletion_vectors() {
-        outcome.add_deletion_vectors(deletion_vectors::write_deletion_vectors(
+        outcome.add_deletion_vectors(row_deletion::write_deletion_vectors(
             snapshot,
             partial,
             &found.partial,
@@ -290,7 +290,7 @@ impl RowUpdate<'_> {
             partial.len() as u64,
             partial.iter().map(|add| add.size).sum::<i64>(),
         );
-        let marked = deletion_vectors::write_deletion_vectors(
+        let marked = row_deletion::write_deletion_vectors(
             self.snapshot,
             partial,
             &self.found.partial,
@@ -338,10 +338,6 @@ impl RowUpdate<'_> {
         outcome.remove_files(&self.found.files);
         Ok(())
     }
-}
-
-pub(in crate::ops) fn millis(time: Duration) -> u64 {
-    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// The common part of both commands, whether deltafast or another engine moves the rows.

@@ -18,7 +18,7 @@ use crate::dv::RoaringBitmapArray;
 use crate::error::{Error, Result};
 use crate::exec::CancellationToken;
 use crate::ops::dml::update_assignments::UpdateAssignments;
-use crate::ops::target::TargetTable;
+use crate::ops::rewrite::target_table::TargetTable;
 use crate::protocol::commit_line::Add;
 use crate::protocol::schema::{StringLayout, StructType};
 use crate::scan::{self, MetadataColumn, ScanRequest, at_positions};

@@ -4,7 +4,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::error::{Error, ErrorCode, Result};
 use crate::expr::BoundExpr;
-use crate::ops::merge::clauses::{ValuePlan, with_field};
+use crate::ops::rewrite::column_values::{ValuePlan, with_field};
 use crate::protocol::schema::{StringLayout, StructType};
 use crate::snapshot::Snapshot;
 use crate::write::bound_constraints::{self};

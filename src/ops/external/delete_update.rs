@@ -11,7 +11,6 @@
 //! contain a marked one; a footer for each new file.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use arrow_array::cast::AsArray;
@@ -25,19 +24,18 @@ use crate::commit::finish::{CommitOptions, CommitResult};
 use crate::dv::RoaringBitmapArray;
 use crate::error::{Error, Result, invariant};
 use crate::exec::CancellationToken;
-use crate::ops::access::check_changeable;
 use crate::ops::dml::delete_update::{DmlActions, DmlContext};
-use crate::ops::dml::deletion_vectors::{self, DeletionVectorUpdate};
-use crate::ops::dml::matched_rows::MatchedRows;
-use crate::ops::orphans::UncommittedFiles;
-use crate::ops::target::{DataFileOptions, TRACKED, TargetTable};
+use crate::ops::rewrite::matched_rows::MatchedRows;
+use crate::ops::rewrite::row_deletion::{self, DeletionVectorUpdate};
+use crate::ops::rewrite::start_state::check_changeable;
+use crate::ops::rewrite::target_table::{DataFileOptions, TRACKED, TargetTable};
+use crate::ops::rewrite::uncommitted_files::uncommitted_in_folders;
 use crate::process::RaceOnce;
 use crate::protocol::commit_line::Add;
 use crate::snapshot::Snapshot;
-use crate::store::Store;
+use crate::write::WriteOutput;
 use crate::write::bound_constraints::NamedExpression;
 use crate::write::constraints::WriteRules;
-use crate::write::{WriteOutput, external_files};
 
 /// The kind of change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -246,7 +244,7 @@ impl ExternalDmlJob {
                 partial.len() as u64,
                 partial.iter().map(|add| add.size).sum::<i64>(),
             );
-            let marked = deletion_vectors::write_deletion_vectors(
+            let marked = row_deletion::write_deletion_vectors(
                 snapshot,
                 partial,
                 &matched.partial,
@@ -287,21 +285,6 @@ impl ExternalDmlJob {
 }
 
 static NO_ENCODING: RaceOnce<DataFileOptions> = RaceOnce::new();
-
-/// All files in folders of another engine, to be deleted unless a version references them.
-pub(in crate::ops) fn uncommitted_in_folders<'a>(
-    store: &Arc<dyn Store>,
-    folders: impl Iterator<Item = &'a str>,
-    cancel: &CancellationToken,
-) -> Result<UncommittedFiles> {
-    let mut orphans = UncommittedFiles::new(store);
-    for folder in folders {
-        for object in external_files::list_recursively(store, folder, cancel)? {
-            orphans.add_path(&object.path);
-        }
-    }
-    Ok(orphans)
-}
 
 /// Deletes files in folders of another engine that no version references.
 ///
@@ -424,13 +407,15 @@ impl RowBitmaps {
 
 /// The number of rows of a file that are not deleted by its deletion vector.
 pub(in crate::ops) fn live_row_count(snapshot: &Snapshot, add: &Add) -> Result<u64> {
-    let rows = deletion_vectors::physical_row_count(snapshot, add)?;
-    Ok(rows.saturating_sub(deletion_vectors::deleted_row_count(add)))
+    let rows = row_deletion::physical_row_count(snapshot, add)?;
+    Ok(rows.saturating_sub(row_deletion::deleted_row_count(add)))
 }
 
 #[cfg(test)]
 mod tests {
     use arrow_array::{ArrayRef, Int32Array, Int64Array};
+
+    use std::sync::Arc;
 
     use super::*;
 

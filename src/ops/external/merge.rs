@@ -20,19 +20,18 @@ use crate::dv::RoaringBitmapArray;
 use crate::error::{Error, Result};
 use crate::exec::CancellationToken;
 use crate::expr::BoundExpr;
-use crate::ops::access::check_changeable;
-use crate::ops::dml::deletion_vectors::{self, DeletionVectorUpdate};
-use crate::ops::dml::matched_rows::MatchedRows;
-use crate::ops::external::delete_update::{
-    RowBitmaps, TableRequirements, live_row_count, uncommitted_in_folders,
-};
+use crate::ops::external::delete_update::{RowBitmaps, TableRequirements, live_row_count};
 use crate::ops::merge::clauses::MergeClause;
 use crate::ops::merge::join_keys::{KeyColumn, SourceKeySummary};
 use crate::ops::merge::{
     MergeClauses, MergeCommand, MergeCommit, MergeMetrics, MergePlan, candidate_files,
 };
-use crate::ops::orphans::add_action;
-use crate::ops::target::cdc_action;
+use crate::ops::rewrite::matched_rows::MatchedRows;
+use crate::ops::rewrite::row_deletion::{self, DeletionVectorUpdate};
+use crate::ops::rewrite::start_state::check_changeable;
+use crate::ops::rewrite::target_table::cdc_action;
+use crate::ops::rewrite::uncommitted_files::add_action;
+use crate::ops::rewrite::uncommitted_files::uncommitted_in_folders;
 use crate::parse::mask;
 use crate::protocol::commit_line::{Action, Add};
 use crate::write::WriteOutput;
@@ -299,7 +298,7 @@ impl ExternalMergeJob {
         let touches = !touched.is_empty();
         let (mut marked, copied) = if target.has_deletion_vectors() {
             (
-                deletion_vectors::write_deletion_vectors(
+                row_deletion::write_deletion_vectors(
                     &snapshot,
                     touched,
                     &gone,

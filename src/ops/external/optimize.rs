@@ -25,13 +25,14 @@ use serde::Serialize;
 
 use crate::error::{Error, Result};
 use crate::exec::CancellationToken;
-use crate::ops::external::delete_update::{TableRequirements, uncommitted_in_folders};
-use crate::ops::optimize::rewrite::FileRewrite;
+use crate::ops::external::delete_update::TableRequirements;
 use crate::ops::optimize::{
     OptimizeOptions, OptimizePlan, OptimizeResult, OptimizeRun, OptimizeStrategy,
     files_to_optimize, output_file_count, with_inherited_clustering,
 };
-use crate::ops::target::TargetTable;
+use crate::ops::rewrite::file_rewrite::FileRewrite;
+use crate::ops::rewrite::target_table::TargetTable;
+use crate::ops::rewrite::uncommitted_files::uncommitted_in_folders;
 use crate::protocol::commit_line::Add;
 use crate::protocol::schema::{DataType, StructField};
 use crate::scan::ScanRequest;

@@ -25,7 +25,7 @@ use crate::error::{Result, ResultExt};
 use crate::exec::{CancellationToken, RuntimeEnv, SystemEnv, map_all};
 use crate::ops::maintain::commit_command::commit_command;
 use crate::ops::maintain::data_files::deletion_vector_path;
-use crate::ops::table_paths::TablePathResolver;
+use crate::ops::rewrite::table_paths::TablePathResolver;
 use crate::parse::FileActionProjection;
 use crate::parse::checkpoint::FileActionKind;
 use crate::protocol::commit_line::Action;

@@ -31,7 +31,7 @@ use crate::ops::maintain::commit_command::commit_command;
 use crate::ops::maintain::data_files::{
     HiddenPaths, PathHashSet, deletion_vector_path, file_name, has_iceberg_metadata, walk_folders,
 };
-use crate::ops::table_paths::TablePathResolver;
+use crate::ops::rewrite::table_paths::TablePathResolver;
 use crate::parse::checkpoint::FileActionKind;
 use crate::parse::commit::{self, ActionSelection};
 use crate::parse::{FileActionProjection, FileBatch};

@@ -22,15 +22,14 @@ use arrow_select::nullif::nullif;
 use arrow_select::take::{take, take_record_batch};
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde::Deserialize;
-use serde_json::Value;
 
 use crate::error::{Error, ErrorCode, Result};
 use crate::expr::BoundExpr;
-use crate::expr::eval::child;
 use crate::ops::merge::source_buffer::SourceBuffer;
+use crate::ops::rewrite::column_values::{ValuePlan, with_field};
 use crate::parse::mask;
 use crate::protocol::calendar::TimeZoneSpec;
-use crate::protocol::schema::{DataType, StringLayout, StructField, StructType};
+use crate::protocol::schema::{StringLayout, StructField, StructType};
 use crate::write::bound_constraints::NamedExpression;
 use crate::write::cast::{self as fit, ColumnPositions};
 use crate::write::constraints::ComputedColumn;
@@ -69,16 +68,6 @@ pub struct ClausePlan {
     /// The assigned values.
     #[serde(default)]
     pub values: Vec<ValuePlan>,
-}
-
-/// A value as the caller bound it.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ValuePlan {
-    /// The column, and the field in it.
-    pub path: Vec<String>,
-    /// The bound expression.
-    pub tree: Value,
 }
 
 /// The struct columns of both sides for clauses of matched rows.
@@ -693,52 +682,6 @@ fn apply_patches(column: &ArrayRef, parts: &[ColumnPatch], n: usize) -> Result<A
         arrays.push(values.as_ref());
     }
     Ok(interleave(&arrays, &indices)?)
-}
-
-/// A struct column with new values for one field; null structs become structs whose other fields
-/// are null.
-pub(in crate::ops) fn with_field(
-    array: &ArrayRef,
-    data_type: &DataType,
-    path: &[String],
-    value: &ArrayRef,
-    zone: Option<TimeZoneSpec>,
-) -> Result<ArrayRef> {
-    let (DataType::Struct(fields), Some(from), Some((name, rest))) =
-        (data_type, array.as_struct_opt(), path.split_first())
-    else {
-        return Err(Error::internal(
-            "a field is assigned in something that is not a struct",
-        ));
-    };
-    let mut arrays = Vec::with_capacity(fields.fields.len());
-    for field in &fields.fields {
-        let now =
-            child(from, &field.name).ok_or_else(|| Error::internal("a struct lacks a field"))?;
-        let plain = field.data_type.to_arrow(StringLayout::Plain);
-        let new = match (field.name == *name, rest.is_empty()) {
-            (false, _) => now,
-            (true, true) => fit::value(value, &field.data_type, name, zone)?,
-            (true, false) => with_field(&now, &field.data_type, rest, value, zone)?,
-        };
-        arrays.push(if *new.data_type() == plain {
-            new
-        } else {
-            cast(&new, &plain)?
-        });
-    }
-    let fields: Fields = fields
-        .fields
-        .iter()
-        .zip(&arrays)
-        .map(|(field, array)| Arc::new(Field::new(&field.name, array.data_type().clone(), true)))
-        .collect();
-    Ok(Arc::new(StructArray::try_new_with_length(
-        fields,
-        arrays,
-        None,
-        array.len(),
-    )?))
 }
 
 /// Builds the rows to insert from rows of the source.

@@ -19,8 +19,8 @@ use arrow_schema::DataType as Arrow;
 
 use crate::error::{Error, Result, invariant};
 use crate::expr::{BoundExpr, Expr, Function};
-use crate::ops::partition_predicate::combine_exprs;
-use crate::ops::write::replace_keys::{KeyDomain, comparable};
+use crate::ops::rewrite::partition_predicate::combine_exprs;
+use crate::ops::rewrite::replace_keys::{KeyDomain, comparable};
 use crate::parse::mask;
 use crate::protocol::schema::{DataType, StringLayout};
 

@@ -9,24 +9,24 @@ use std::time::Duration;
 use arrow_array::RecordBatch;
 use serde_json::{Value, json};
 
-use super::batch_pool::map_on_pool;
-use super::{MergeClauses, MergeCommand, MergeJoin};
 use crate::commit::finish::{self, CommitResult};
 use crate::commit::{CommitOperation, OptimisticTransaction};
 use crate::dv::RoaringBitmapArray;
 use crate::error::Result;
 use crate::exec::{CancellationToken, ItemSource, ordered_prefetch, parallelism};
 use crate::expr::BoundExpr;
-use crate::ops::dml::delete_update::millis;
-use crate::ops::dml::deletion_vectors::{self, DeletionVectorUpdate};
-use crate::ops::dml::matched_rows::fully_matched_files;
+use crate::ops::merge::batch_pool::map_on_pool;
 use crate::ops::merge::clauses::{
     BY_SOURCE, ClauseAction, MergeInserter, MergeRowAction, MergeUpdater, SOURCE,
     always_assigned_columns, exprs, required_columns,
 };
+use crate::ops::merge::{MergeClauses, MergeCommand, MergeJoin};
 use crate::ops::optimize::auto_compact;
-use crate::ops::orphans::{UncommittedFiles, add_action};
-use crate::ops::target::{cdc_action, with_change_type};
+use crate::ops::rewrite::matched_rows::fully_matched_files;
+use crate::ops::rewrite::row_deletion::{self, DeletionVectorUpdate};
+use crate::ops::rewrite::target_table::millis;
+use crate::ops::rewrite::target_table::{cdc_action, with_change_type};
+use crate::ops::rewrite::uncommitted_files::{UncommittedFiles, add_action};
 use crate::protocol::action::Metadata;
 use crate::protocol::calendar::TimeZoneSpec;
 use crate::protocol::commit_line::{Action, Add};
@@ -305,7 +305,7 @@ impl MergeJoin {
     ) -> Result<(DeletionVectorUpdate, Vec<Vec<MergeRowAction>>)> {
         if self.merge.target.has_deletion_vectors() {
             scan.chosen = Some(PositionSelection::Only(Arc::clone(&rows.updated)));
-            let marked = deletion_vectors::write_deletion_vectors(
+            let marked = row_deletion::write_deletion_vectors(
                 &self.merge.snapshot,
                 rows.files.clone(),
                 &rows.all,

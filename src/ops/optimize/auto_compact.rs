@@ -18,7 +18,7 @@ use crate::error::{Error, Result};
 use crate::exec::CancellationToken;
 use crate::log::MaintenanceOperation;
 use crate::ops::optimize::{OptimizeOptions, OptimizeResult, optimize_files};
-use crate::ops::target::DataFileOptions;
+use crate::ops::rewrite::target_table::DataFileOptions;
 use crate::parse::mask;
 use crate::protocol::action::Metadata;
 use crate::protocol::commit_line::{Add, PartitionValues};

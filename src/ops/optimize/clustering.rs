@@ -14,12 +14,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::rewrite::split_by_size;
 use crate::commit::finish::json_string_list;
 use crate::error::Result;
 use crate::exec::uuid;
-use crate::ops::clustering_domain::clustering_columns;
-use crate::ops::column_path::{quoted_column_path, resolve_column_path};
+use crate::ops::rewrite::clustering_domain::clustering_columns;
+use crate::ops::rewrite::column_path::{quoted_column_path, resolve_column_path};
+use crate::ops::rewrite::file_rewrite::split_by_size;
 use crate::protocol::action::Metadata;
 use crate::protocol::commit_line::Add;
 use crate::protocol::features;

@@ -14,8 +14,8 @@ use arrow_select::take::take;
 
 use crate::error::{Error, ErrorCode, Result};
 use crate::exec::{CancellationToken, memory_limit};
-use crate::ops::column_path::resolve_column_path;
-use crate::ops::target::{FileRowSelection, TargetTable};
+use crate::ops::rewrite::column_path::resolve_column_path;
+use crate::ops::rewrite::target_table::{FileRowSelection, TargetTable};
 use crate::protocol::commit_line::Add;
 use crate::protocol::schema::{DataType, FieldList, StructType};
 use crate::scan::{self, ScanRequest};

@@ -14,9 +14,7 @@
 pub(super) mod auto_compact;
 pub(super) mod clustering;
 pub(super) mod curve_layout;
-pub(super) mod iceberg;
 pub(super) mod purge;
-pub(super) mod rewrite;
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -24,17 +22,18 @@ use std::time::{Duration, Instant};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::target::{DataFileOptions, TargetTable};
 use crate::commit::OptimisticTransaction;
 use crate::commit::adds::{all_live_adds, matching_live_adds};
 use crate::commit::finish::{self, CommitOptions, CommitResult, json_string_list};
 use crate::error::{Error, ErrorCode, Result};
 use crate::exec::CancellationToken;
 use crate::log::MaintenanceOperation;
-use crate::ops::access::check_writable;
 use crate::ops::optimize::clustering::{ClusteringMetrics, LiquidClustering};
 use crate::ops::optimize::curve_layout::CurveLayout;
-use crate::ops::optimize::rewrite::FileRewrite;
+use crate::ops::rewrite::file_rewrite::{self, FileRewrite};
+use crate::ops::rewrite::iceberg_compatibility;
+use crate::ops::rewrite::start_state::check_writable;
+use crate::ops::rewrite::target_table::{DataFileOptions, TargetTable};
 use crate::protocol::commit_line::{Add, PartitionValues};
 use crate::prune;
 use crate::scan::FileMatcher;
@@ -298,7 +297,10 @@ impl OptimizePlan {
             ),
             _ if options.task == OptimizeTask::Upgrade => (
                 OptimizeStrategy::Purge,
-                purge_bins(iceberg::files_to_upgrade(snapshot, files), bytes(size)),
+                purge_bins(
+                    iceberg_compatibility::files_to_upgrade(snapshot, files),
+                    bytes(size),
+                ),
             ),
             Some(clustering) => {
                 let large = options.min_cube_size.map_or(clustering::LARGE_CUBE, bytes);
@@ -508,7 +510,7 @@ impl<'a> OptimizeRun<'a> {
             self.parameters(),
             metrics,
         );
-        let done = rewrite::commit(
+        let done = file_rewrite::commit(
             OptimisticTransaction::new(&self.current_snapshot),
             operation,
             bins,
@@ -565,7 +567,7 @@ fn compaction_bins(files: Vec<Add>, small: i64, size: i64) -> Vec<Vec<Add>> {
 /// Files in the order of their creation, up to `size` bytes per bin.
 fn pack_by_size(mut files: Vec<Add>, size: i64) -> Vec<Vec<Add>> {
     files.sort_by(|a, b| (a.modification_time, &a.path).cmp(&(b.modification_time, &b.path)));
-    rewrite::split_by_size(files, size)
+    file_rewrite::split_by_size(files, size)
 }
 
 fn by_partition(files: Vec<Add>) -> BTreeMap<PartitionValues, Vec<Add>> {

@@ -8,7 +8,7 @@ use std::collections::HashSet;
 
 use crate::error::{Error, Result};
 use crate::exec::{CancellationToken, map_all};
-use crate::ops::target::TRACKED;
+use crate::ops::rewrite::target_table::TRACKED;
 use crate::pq::infer_schema;
 use crate::protocol::commit_line::Add;
 use crate::protocol::data_path;

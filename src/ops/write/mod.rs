@@ -13,7 +13,6 @@
 //! may match, twice.
 
 mod existing_files;
-pub(super) mod replace_keys;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -23,11 +22,6 @@ use rustc_hash::FxHashSet;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::create::{
-    CreateOptions, GENERATED, TableDefinition, checked_clustering, generated_value_key,
-    operation_parameters, schema_column_name, table_definition,
-};
-use super::target::{DataFileOptions, TargetTable, cdc_action};
 use crate::commit::adds::{all_live_adds, matching_live_adds};
 use crate::commit::finish::{CommitOptions, CommitResult, commit, json_string_list, metric_value};
 use crate::commit::{CommitOperation, OptimisticTransaction};
@@ -36,19 +30,24 @@ use crate::exec::CancellationToken;
 use crate::exec::now_ms;
 use crate::exec::uuid;
 use crate::expr::BoundExpr;
-use crate::ops::access::{
-    SaveMode, SchemaMode, TableOrPath, check_catalog, check_changeable, check_writable,
+use crate::ops::create::{
+    CreateOptions, GENERATED, TableDefinition, checked_clustering, generated_value_key,
+    operation_parameters, schema_column_name, table_definition,
 };
-use crate::ops::clustering_domain::{CLUSTERING, clustering_domain};
-use crate::ops::column_path::resolve_column_path;
-use crate::ops::dml::deletion_vectors;
-use crate::ops::dml::matched_rows::MatchedRows;
-use crate::ops::external::delete_update::uncommitted_in_folders;
 use crate::ops::optimize::auto_compact;
 use crate::ops::optimize::clustering::clustering_columns_json;
-use crate::ops::orphans::{UncommittedFiles, add_action};
-use crate::ops::partition_predicate::PartitionSet;
-use crate::ops::write::replace_keys::{ReplaceKey, ReplaceKeySet};
+use crate::ops::rewrite::clustering_domain::{CLUSTERING, clustering_domain};
+use crate::ops::rewrite::column_path::resolve_column_path;
+use crate::ops::rewrite::matched_rows::MatchedRows;
+use crate::ops::rewrite::partition_predicate::PartitionSet;
+use crate::ops::rewrite::replace_keys::{ReplaceKey, ReplaceKeySet};
+use crate::ops::rewrite::row_deletion;
+use crate::ops::rewrite::start_state::{
+    SaveMode, SchemaMode, TableOrPath, check_catalog, check_changeable, check_writable,
+};
+use crate::ops::rewrite::target_table::{DataFileOptions, TargetTable, cdc_action};
+use crate::ops::rewrite::uncommitted_files::uncommitted_in_folders;
+use crate::ops::rewrite::uncommitted_files::{UncommittedFiles, add_action};
 use crate::protocol::action::{DomainMetadata, Metadata, Protocol};
 use crate::protocol::commit_line::{Action, Add, Cdc, Remove};
 use crate::protocol::evolution;
@@ -618,7 +617,7 @@ impl WriteCommand {
         match &self.destination {
             TableOrPath::Table(snapshot) if self.uses_deletion_vectors(change) => {
                 let (whole, partial) = change.matched.split_by_coverage();
-                let marked = deletion_vectors::write_deletion_vectors(
+                let marked = row_deletion::write_deletion_vectors(
                     snapshot,
                     partial,
                     &change.matched.partial,

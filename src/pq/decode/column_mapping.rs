@@ -21,8 +21,8 @@ use parquet::schema::types::SchemaDescriptor;
 use rustc_hash::FxHashMap;
 
 use crate::error::{Error, Result};
-use crate::pq::decode::calendar_rebase::CalendarRebase;
 use crate::pq::decode::projection::ParquetProjection;
+use crate::pq::input::calendar_rebase::CalendarRebase;
 use crate::pq::leaf_count::leaf_count;
 use crate::protocol::schema::{DataType, SparkType, StringLayout, StructField};
 

@@ -32,7 +32,6 @@ use crate::error::{Error, NotFoundKind, Result};
 use crate::exec::decode_limit;
 use crate::expr::BoundExpr;
 use crate::pq::decode::batch_budget::{compact_batch, split_by_bytes, string_bytes};
-use crate::pq::decode::calendar_rebase::CalendarRebase;
 use crate::pq::decode::column_mapping::{
     ColumnMappingMode, OutputColumn, ProjectedColumns, RequestedColumn,
 };
@@ -40,6 +39,7 @@ use crate::pq::decode::projection::{ParquetProjection, RowGroupBatches, decode, 
 use crate::pq::decode::row_selection::RowGroupPruner;
 use crate::pq::decode::to_table_types;
 use crate::pq::decoder_errors::catch_decoder_panic;
+use crate::pq::input::calendar_rebase::CalendarRebase;
 use crate::pq::input::column_chunks::{
     ChunkRequest, RowGroupFetch, SelectedPageLocations, chunk_range, fetch,
 };

@@ -27,8 +27,8 @@ use parquet::file::metadata::ColumnChunkMetaData;
 
 use crate::error::{Error, Result};
 use crate::exec::PooledBuilder;
-use crate::pq::decode::rle::{HybridRleDecoder, RleDecodeError, RleRun};
 use crate::pq::decoder_errors::decode_error;
+use crate::pq::encoding::rle::{HybridRleDecoder, RleDecodeError, RleRun};
 use crate::pq::input::page_check::level_above;
 
 /// Dictionary indices unpacked at once.

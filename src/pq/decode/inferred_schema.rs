@@ -19,10 +19,12 @@ use rustc_hash::FxHashMap;
 
 use crate::error::{Error, Result, ResultExt};
 use crate::expr::Scalar;
-use crate::pq::decode::calendar_rebase::CalendarRebase;
 use crate::pq::decode::projection::ParquetProjection;
 use crate::pq::decoder_errors::catch_decoder_panic;
-use crate::pq::encode::column_statistics::{BoundsType, ColumnStatistics, StatisticsLevel, bounds};
+use crate::pq::encoding::column_statistics::{
+    BoundsType, ColumnStatistics, StatisticsLevel, bounds,
+};
+use crate::pq::input::calendar_rebase::CalendarRebase;
 use crate::pq::input::footer::{ParquetFooter, read_footer};
 use crate::protocol::calendar::TimeZoneSpec;
 use crate::protocol::schema::{ArrayType, DataType, MapType, StructField, StructType};

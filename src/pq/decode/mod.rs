@@ -2,15 +2,12 @@
 //! types.
 
 pub(super) mod batch_budget;
-pub(super) mod bit_unpack;
-pub(super) mod calendar_rebase;
 pub(super) mod checkpoint_file;
 pub(super) mod column_mapping;
 pub(super) mod data_file;
 pub(super) mod flat_column;
 pub(super) mod inferred_schema;
 pub(super) mod projection;
-pub(super) mod rle;
 pub(super) mod row_group_plan;
 pub(super) mod row_selection;
 pub(super) mod to_table_types;

@@ -28,10 +28,10 @@ use rustc_hash::FxHashMap;
 
 use crate::error::Result;
 use crate::expr::{BoundExpr, Expr, Function, Scalar};
-use crate::pq::decode::calendar_rebase::CalendarRebase;
 use crate::pq::decode::column_mapping::{ArrayConversion, LeafConversion, ProjectedColumns};
 use crate::pq::decode::to_table_types;
 use crate::pq::input::bounds_check::value_size;
+use crate::pq::input::calendar_rebase::CalendarRebase;
 use crate::pq::input::column_chunks::{SelectedPageLocations, chunk_range};
 use crate::pq::input::footer::{FileTail, ParquetFooter};
 use crate::pq::input::header_check::is_valid_index;

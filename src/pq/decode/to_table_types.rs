@@ -21,9 +21,9 @@ use arrow_schema::{ArrowError, DataType as Arrow, Field, Fields, TimeUnit};
 use parquet::variant::{VariantArray, unshred_variant};
 
 use crate::error::{Error, Result};
-use crate::pq::decode::calendar_rebase::CalendarRebase;
 use crate::pq::decode::column_mapping::{ArrayConversion, LeafConversion, OutputColumn};
 use crate::pq::decode::view_to_offset::to_offset_layout;
+use crate::pq::input::calendar_rebase::CalendarRebase;
 
 const MICROS_PER_DAY: i64 = 86_400_000_000;
 

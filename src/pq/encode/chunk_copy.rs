@@ -23,8 +23,8 @@ use parquet::file::writer::SerializedRowGroupWriter;
 use parquet::schema::types::ColumnDescPtr;
 
 use crate::error::{Error, Result, ResultExt};
-use crate::pq::decode::calendar_rebase::CalendarRebase;
 use crate::pq::decoder_errors::decode_error;
+use crate::pq::input::calendar_rebase::CalendarRebase;
 use crate::pq::input::column_chunks::chunk_range;
 use crate::pq::input::footer::{ParquetFooter, read_footer};
 use crate::protocol::calendar::TimeZoneSpec;

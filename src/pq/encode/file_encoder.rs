@@ -36,11 +36,11 @@ use parquet::schema::types::{ColumnPath, SchemaDescriptor, TypePtr};
 use crate::error::{Error, Result, ResultExt, invariant};
 use crate::exec::{CancellationToken, ProgressCounter, panic_error, spawn};
 use crate::pq::encode::chunk_copy::{CopiedChunk, SpliceSource};
-use crate::pq::encode::column_statistics::{
-    ColumnStatistics, StatisticsCollector, StatisticsLevel,
-};
 use crate::pq::encode::dictionary_policy;
 use crate::pq::encode::writer_properties::{ParquetCompression, WriterProperties};
+use crate::pq::encoding::column_statistics::{
+    ColumnStatistics, StatisticsCollector, StatisticsLevel,
+};
 use crate::pq::input::page_checksum::{ChunkWriter, ChunkWriterFactory, EncodedChunk};
 use crate::store::{ObjectMeta, ObjectRole, ObjectUpload, PendingResult, Store};
 

@@ -1,7 +1,6 @@
 //! From batches to new Parquet files.
 
 pub(super) mod chunk_copy;
-pub(super) mod column_statistics;
 pub(super) mod dictionary_policy;
 pub(crate) mod file_encoder;
 pub(super) mod row_group_encoder;

@@ -16,8 +16,8 @@ use parquet::column::page::Page;
 use parquet::schema::types::ColumnDescriptor;
 
 use crate::error::{Error, Result};
-use crate::pq::decode::bit_unpack::{WIDEST, unpack_groups};
-use crate::pq::decode::rle::{HybridRleDecoder, RleRun};
+use crate::pq::encoding::bit_unpack::{WIDEST, unpack_groups};
+use crate::pq::encoding::rle::{HybridRleDecoder, RleRun};
 use crate::pq::input::header_check::CompactProtocolReader;
 
 /// Levels unpacked at once.

@@ -9,6 +9,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
@@ -21,7 +22,7 @@ use crate::dv::RoaringBitmapArray;
 use crate::error::{Error, Result};
 use crate::exec::CancellationToken;
 use crate::expr::BoundExpr;
-use crate::ops::write::replace_keys::ReplaceKeySet;
+use crate::ops::rewrite::replace_keys::ReplaceKeySet;
 use crate::pq::{ColumnMappingMode, WriterProperties};
 use crate::protocol::action::{Metadata, Protocol};
 use crate::protocol::calendar::TimeZoneSpec;
@@ -35,7 +36,7 @@ use crate::write::bound_constraints;
 use crate::write::constraints::WriteRules;
 use crate::write::external_files::{self, ExternalFileSet};
 use crate::write::external_sort::CurveSort;
-pub(super) use crate::write::with_change_feed::with_change_type;
+pub(in crate::ops) use crate::write::with_change_feed::with_change_type;
 use crate::write::{WriteOutput, WriteRequest, WrittenDataFile, write, write_with};
 
 /// How files are written.
@@ -57,7 +58,7 @@ pub struct DataFileOptions {
 
 impl DataFileOptions {
     /// See [`DataFileOptions::time_zone`].
-    pub(super) fn zone(&self) -> Result<Option<TimeZoneSpec>> {
+    pub(in crate::ops) fn zone(&self) -> Result<Option<TimeZoneSpec>> {
         match self.time_zone.as_deref() {
             None => Ok(Some(TimeZoneSpec::UTC)),
             Some("") => Ok(None),
@@ -68,7 +69,7 @@ impl DataFileOptions {
 
 /// The state of a table with which it is written.
 #[derive(Debug, Clone)]
-pub(super) struct TargetTable {
+pub(in crate::ops) struct TargetTable {
     pub protocol: Protocol,
     pub metadata: Metadata,
     pub schema: StructType,
@@ -77,7 +78,7 @@ pub(super) struct TargetTable {
 
 /// Rows of some files of a table.
 #[derive(Debug, Clone, Default)]
-pub(super) struct FileRowSelection {
+pub(in crate::ops) struct FileRowSelection {
     /// Paths of the files in the log.
     pub files: Vec<String>,
     /// Only rows for which it is true.
@@ -88,7 +89,8 @@ pub(super) struct FileRowSelection {
 
 /// A change of rows before they are written: a batch of the table's columns, which the columns of
 /// row tracking may follow.
-pub(super) type BatchTransform = Arc<dyn Fn(RecordBatch) -> Result<RecordBatch> + Send + Sync>;
+pub(in crate::ops) type BatchTransform =
+    Arc<dyn Fn(RecordBatch) -> Result<RecordBatch> + Send + Sync>;
 
 /// The number of batches of a file that wait to be encoded: encoding takes longer than decoding, so
 /// more would only use memory.
@@ -99,7 +101,7 @@ const LEAST: u64 = 1 << 20;
 
 /// The columns of row tracking and the properties with their names in files, in the order in which
 /// copied batches have them.
-pub(super) const TRACKED: [(MetadataColumn, &str); 2] = [
+pub(in crate::ops) const TRACKED: [(MetadataColumn, &str); 2] = [
     (
         MetadataColumn::RowId,
         "delta.rowTracking.materializedRowIdColumnName",
@@ -112,7 +114,7 @@ pub(super) const TRACKED: [(MetadataColumn, &str); 2] = [
 
 impl TargetTable {
     /// The current state of a table.
-    pub(super) fn of(snapshot: &Snapshot, encoding: DataFileOptions) -> Self {
+    pub(in crate::ops) fn of(snapshot: &Snapshot, encoding: DataFileOptions) -> Self {
         Self {
             protocol: snapshot.protocol().clone(),
             metadata: snapshot.metadata().clone(),
@@ -122,7 +124,7 @@ impl TargetTable {
     }
 
     /// Its metadata with new high-water marks of identity columns.
-    pub(super) fn with_high_water_marks(&self, last: &[(String, i64)]) -> Metadata {
+    pub(in crate::ops) fn with_high_water_marks(&self, last: &[(String, i64)]) -> Metadata {
         Metadata {
             schema_string: bound_constraints::with_high_water_marks(&self.schema, last)
                 .to_json_string(),
@@ -130,32 +132,32 @@ impl TargetTable {
         }
     }
 
-    pub(super) fn has_change_data_feed(&self) -> bool {
+    pub(in crate::ops) fn has_change_data_feed(&self) -> bool {
         let on = |key: &str| properties::flag(&self.metadata.configuration, key);
         features::supported(&self.protocol).contains("changeDataFeed")
             && (on("delta.enableChangeDataFeed") || on("delta.enableChangeDataCapture"))
     }
 
-    pub(super) fn tracks_rows(&self) -> bool {
+    pub(in crate::ops) fn tracks_rows(&self) -> bool {
         features::supported(&self.protocol).contains("rowTracking")
             && self.metadata.flag("delta.enableRowTracking")
     }
 
     /// Whether rows are deleted by deletion vectors instead of copying the other rows.
-    pub(super) fn has_deletion_vectors(&self) -> bool {
+    pub(in crate::ops) fn has_deletion_vectors(&self) -> bool {
         features::supported(&self.protocol).contains("deletionVectors")
             && self.metadata.flag("delta.enableDeletionVectors")
     }
 
     /// Whether data files also hold the partition columns.
-    pub(super) fn materializes_partition_columns(&self) -> bool {
+    pub(in crate::ops) fn materializes_partition_columns(&self) -> bool {
         features::supported(&self.protocol).contains("materializePartitionColumns")
             || iceberg::enabled_iceberg_compat(&self.metadata).is_some()
             || self.metadata.flag("delta.writePartitionColumnsToParquet")
     }
 
     /// How files of the table are written.
-    pub(super) fn write_request(
+    pub(in crate::ops) fn write_request(
         &self,
         rules: WriteRules,
         cancel: &CancellationToken,
@@ -197,7 +199,7 @@ impl TargetTable {
     }
 
     /// The same for change files.
-    pub(super) fn change_data_request(
+    pub(in crate::ops) fn change_data_request(
         &self,
         rules: WriteRules,
         cancel: &CancellationToken,
@@ -206,7 +208,7 @@ impl TargetTable {
     }
 
     /// Copies rows into new files.
-    pub(super) fn copy(
+    pub(in crate::ops) fn copy(
         &self,
         snapshot: &Snapshot,
         rows: FileRowSelection,
@@ -226,7 +228,7 @@ impl TargetTable {
 
     /// Copies rows into new files in a sorted order; into this number of files with about the same
     /// number of rows, if given.
-    pub(super) fn copy_sorted(
+    pub(in crate::ops) fn copy_sorted(
         &self,
         snapshot: &Snapshot,
         rows: FileRowSelection,
@@ -251,7 +253,7 @@ impl TargetTable {
     }
 
     /// Reads the files, rows or change data, that another engine wrote into a folder of the table.
-    pub(super) fn inspect_external_folder(
+    pub(in crate::ops) fn inspect_external_folder(
         &self,
         folder: &str,
         is_feed: bool,
@@ -284,7 +286,7 @@ impl TargetTable {
 
     /// Lets copied rows keep their ids if the table tracks rows: adds the columns of [`TRACKED`]
     /// after those of the table.
-    pub(super) fn preserve_row_ids(
+    pub(in crate::ops) fn preserve_row_ids(
         &self,
         snapshot: &Snapshot,
         request: &mut WriteRequest,
@@ -309,7 +311,7 @@ impl TargetTable {
 
     /// Combines files: row groups that are large enough are copied as encoded, other files row by
     /// row.
-    pub(super) fn combine_files(
+    pub(in crate::ops) fn combine_files(
         &self,
         snapshot: &Snapshot,
         files: Vec<Add>,
@@ -335,7 +337,7 @@ impl TargetTable {
     }
 
     /// Writes change data files: the edited rows of each source, as changes of this kind.
-    pub(super) fn write_change_data(
+    pub(in crate::ops) fn write_change_data(
         &self,
         snapshot: &Snapshot,
         sources: [(FileRowSelection, &'static str, Option<BatchTransform>); 2],
@@ -365,7 +367,7 @@ impl TargetTable {
 }
 
 impl FileRowSelection {
-    pub(super) fn scan(self, cancel: &CancellationToken) -> ScanRequest {
+    pub(in crate::ops) fn scan(self, cancel: &CancellationToken) -> ScanRequest {
         ScanRequest {
             predicate: self.predicate,
             files: Some(self.files),
@@ -378,7 +380,7 @@ impl FileRowSelection {
     }
 
     /// The positions of rows, by path of the files that have any.
-    pub(super) fn positions(
+    pub(in crate::ops) fn positions(
         self,
         snapshot: &Snapshot,
         keys: Option<&ReplaceKeySet>,
@@ -408,7 +410,7 @@ impl FileRowSelection {
 }
 
 /// Records the rows of a batch whose last columns are the file's path and the row's position.
-pub(super) fn note_positions(
+pub(in crate::ops) fn note_positions(
     batch: &RecordBatch,
     out: &mut HashMap<String, RoaringBitmapArray>,
 ) -> Result<()> {
@@ -457,13 +459,18 @@ fn rename_trailing_columns(batch: &RecordBatch, names: &[String]) -> Result<Reco
 }
 
 /// The action of a change file.
-pub(super) fn cdc_action(file: WrittenDataFile) -> Cdc {
+pub(in crate::ops) fn cdc_action(file: WrittenDataFile) -> Cdc {
     Cdc {
         path: file.path,
         partition_values: file.partition_values.into_iter().collect(),
         size: i64::try_from(file.size).unwrap_or(i64::MAX),
         ..Cdc::default()
     }
+}
+
+/// Whole milliseconds of a duration, for the metrics of an operation.
+pub(in crate::ops) fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

@@ -3,15 +3,16 @@
 use std::sync::Arc;
 
 use crate::error::Result;
-use crate::ops::optimize::iceberg;
+use crate::exec::CancellationToken;
+use crate::ops::rewrite::iceberg_compatibility;
 use crate::protocol::action::Metadata;
 use crate::protocol::commit_line::Add;
 use crate::protocol::data_path;
 use crate::store::Store;
-use crate::write::WrittenDataFile;
+use crate::write::{WrittenDataFile, external_files};
 
 /// The `add` action of a file that was just written for a table with these metadata.
-pub(super) fn add_action(file: WrittenDataFile, metadata: &Metadata) -> Add {
+pub(in crate::ops) fn add_action(file: WrittenDataFile, metadata: &Metadata) -> Add {
     Add {
         path: file.path,
         partition_values: file.partition_values.into_iter().collect(),
@@ -19,20 +20,20 @@ pub(super) fn add_action(file: WrittenDataFile, metadata: &Metadata) -> Add {
         modification_time: file.modified_ms,
         data_change: true,
         stats: file.stats,
-        tags: iceberg::tags(metadata),
+        tags: iceberg_compatibility::tags(metadata),
         ..Add::default()
     }
 }
 
 /// Files that were written and that no version references yet: deleted on drop, as far as possible.
 #[derive(Debug)]
-pub(super) struct UncommittedFiles {
+pub(in crate::ops) struct UncommittedFiles {
     store: Arc<dyn Store>,
     paths: Vec<String>,
 }
 
 impl UncommittedFiles {
-    pub(super) fn new(store: &Arc<dyn Store>) -> Self {
+    pub(in crate::ops) fn new(store: &Arc<dyn Store>) -> Self {
         Self {
             store: Arc::clone(store),
             paths: Vec::new(),
@@ -40,7 +41,7 @@ impl UncommittedFiles {
     }
 
     /// Adds files by their paths in the log.
-    pub(super) fn add<'a>(&mut self, files: impl IntoIterator<Item = &'a WrittenDataFile>) {
+    pub(in crate::ops) fn add<'a>(&mut self, files: impl IntoIterator<Item = &'a WrittenDataFile>) {
         self.paths.extend(files.into_iter().filter_map(|file| {
             data_path::canonical(&file.path)
                 .ok()
@@ -49,18 +50,18 @@ impl UncommittedFiles {
     }
 
     /// Adds a file by its path relative to the table root.
-    pub(super) fn add_path(&mut self, path: &str) {
+    pub(in crate::ops) fn add_path(&mut self, path: &str) {
         self.paths.push(path.to_owned());
     }
 
     /// Adds the files of another set.
-    pub(super) fn append(&mut self, mut other: Self) {
+    pub(in crate::ops) fn append(&mut self, mut other: Self) {
         self.paths.append(&mut other.paths);
     }
 
     /// Runs `commit`, after which a version may reference the files: they are deleted only after an
     /// error that proves that none does. They are also kept if the commit panics.
-    pub(super) fn commit<T>(mut self, commit: impl FnOnce() -> Result<T>) -> Result<T> {
+    pub(in crate::ops) fn commit<T>(mut self, commit: impl FnOnce() -> Result<T>) -> Result<T> {
         let paths = std::mem::take(&mut self.paths);
         let done = commit();
         if done.as_ref().is_err_and(|error| !error.may_be_committed()) {
@@ -77,6 +78,21 @@ impl Drop for UncommittedFiles {
             let _ = self.store.delete_batch(&self.paths);
         }
     }
+}
+
+/// All files in folders of another engine, to be deleted unless a version references them.
+pub(in crate::ops) fn uncommitted_in_folders<'a>(
+    store: &Arc<dyn Store>,
+    folders: impl Iterator<Item = &'a str>,
+    cancel: &CancellationToken,
+) -> Result<UncommittedFiles> {
+    let mut orphans = UncommittedFiles::new(store);
+    for folder in folders {
+        for object in external_files::list_recursively(store, folder, cancel)? {
+            orphans.add_path(&object.path);
+        }
+    }
+    Ok(orphans)
 }
 
 #[cfg(test)]

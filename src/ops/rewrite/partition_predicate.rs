@@ -14,7 +14,7 @@ use crate::snapshot::Snapshot;
 use crate::write::WrittenDataFile;
 
 /// True for the rows for which `predicate` is false or null.
-pub(super) fn not_true(predicate: &BoundExpr) -> Result<BoundExpr> {
+pub(in crate::ops) fn not_true(predicate: &BoundExpr) -> Result<BoundExpr> {
     let held = Expr::call(
         Function::EqualNullSafe,
         vec![predicate.expr.clone(), Expr::boolean(Some(true))],
@@ -24,11 +24,11 @@ pub(super) fn not_true(predicate: &BoundExpr) -> Result<BoundExpr> {
 }
 
 /// The maximum number of partitions or keys that are listed individually.
-pub(super) const NAMED: usize = 1000;
+pub(in crate::ops) const NAMED: usize = 1000;
 
 /// Some partitions of a table, compared by the meaning of their values: writers format the same
 /// timestamp in several ways.
-pub(super) struct PartitionSet {
+pub(in crate::ops) struct PartitionSet {
     fields: Vec<StructField>,
     zone: TimeZoneSpec,
     converter: RowConverter,
@@ -39,7 +39,7 @@ pub(super) struct PartitionSet {
 
 impl PartitionSet {
     /// The partitions of files that were just written.
-    pub(super) fn of(snapshot: &Snapshot, files: &[WrittenDataFile]) -> Result<Self> {
+    pub(in crate::ops) fn of(snapshot: &Snapshot, files: &[WrittenDataFile]) -> Result<Self> {
         let fields: Vec<StructField> = snapshot.partition_fields().into_iter().cloned().collect();
         let types = fields.iter().map(|field| {
             field
@@ -95,7 +95,7 @@ impl PartitionSet {
     }
 
     /// The rows of a batch of files that are in one of the partitions.
-    pub(super) fn matching_files(&self, batch: &FileBatch) -> Result<BooleanArray> {
+    pub(in crate::ops) fn matching_files(&self, batch: &FileBatch) -> Result<BooleanArray> {
         let typed = self.parse_partition_values(&batch.partition)?;
         let rows = self.converter.convert_columns(&typed)?;
         Ok(mask(
@@ -107,7 +107,7 @@ impl PartitionSet {
 
     /// A predicate that is true for the rows of these partitions; `None` if they are too many to
     /// list.
-    pub(super) fn predicate(&self) -> Result<Option<BoundExpr>> {
+    pub(in crate::ops) fn predicate(&self) -> Result<Option<BoundExpr>> {
         if self.values.len() > NAMED {
             return Ok(None);
         }
@@ -142,7 +142,7 @@ impl PartitionSet {
 }
 
 /// Expressions combined with AND or OR.
-pub(super) fn combine_exprs(function: Function, mut args: Vec<Expr>) -> Result<Expr> {
+pub(in crate::ops) fn combine_exprs(function: Function, mut args: Vec<Expr>) -> Result<Expr> {
     match args.len() {
         0 => Ok(Expr::boolean(Some(function == Function::And))),
         1 => args

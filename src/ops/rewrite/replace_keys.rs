@@ -17,7 +17,7 @@ use serde::Deserialize;
 
 use crate::error::{Error, Result};
 use crate::expr::{BoundExpr, Expr, Function, Scalar};
-use crate::ops::partition_predicate::{NAMED, combine_exprs};
+use crate::ops::rewrite::partition_predicate::{NAMED, combine_exprs};
 use crate::parse::mask;
 use crate::protocol::calendar::TimeZoneSpec;
 use crate::protocol::schema::{DataType, StringLayout, StructField, StructType};

@@ -57,14 +57,14 @@ impl TableOrPath {
         }
     }
 
-    pub(super) fn log(&self) -> &DeltaLog {
+    pub(in crate::ops) fn log(&self) -> &DeltaLog {
         match self {
             Self::Table(snapshot) => snapshot.log(),
             Self::EmptyPath(log, _) => log,
         }
     }
 
-    pub(super) fn transaction(&self) -> Result<OptimisticTransaction> {
+    pub(in crate::ops) fn transaction(&self) -> Result<OptimisticTransaction> {
         match self {
             Self::Table(snapshot) => Ok(OptimisticTransaction::new(snapshot)),
             Self::EmptyPath(log, options) => OptimisticTransaction::create(log.clone(), *options).map_err(|error| match error {
@@ -81,7 +81,11 @@ impl TableOrPath {
 
     /// The result of an operation that would have created a table, if another writer created it
     /// first: the same as if the operation had started later.
-    pub(super) fn resolve_create_race(&self, error: Error, mode: SaveMode) -> Result<CommitResult> {
+    pub(in crate::ops) fn resolve_create_race(
+        &self,
+        error: Error,
+        mode: SaveMode,
+    ) -> Result<CommitResult> {
         let (Self::EmptyPath(log, options), Error::CommitFailed { .. }) = (self, &error) else {
             return Err(error);
         };
@@ -92,7 +96,7 @@ impl TableOrPath {
         }
     }
 
-    pub(super) fn table_exists_error(&self) -> Error {
+    pub(in crate::ops) fn table_exists_error(&self) -> Error {
         let path = self.store().url();
         Error::invalid(format!(
             "there is a table at {path} already; use the mode `append`, `overwrite` or `ignore`, in SQL IF NOT EXISTS or OR REPLACE"
@@ -102,7 +106,7 @@ impl TableOrPath {
 }
 
 /// Refuses tables that this release cannot write, before anything is written.
-pub(super) fn check_writable(snapshot: &Snapshot) -> Result<()> {
+pub(in crate::ops) fn check_writable(snapshot: &Snapshot) -> Result<()> {
     let protocol: &Protocol = snapshot.protocol();
     features::check_writable(protocol)
         .at_file(snapshot.stores().root().url())
@@ -123,13 +127,13 @@ pub(super) fn check_writable(snapshot: &Snapshot) -> Result<()> {
 
 /// Refuses metadata with which the log's catalog takes no commits of this release, before anything
 /// is written.
-pub(super) fn check_catalog(log: &DeltaLog, metadata: &Metadata) -> Result<()> {
+pub(in crate::ops) fn check_catalog(log: &DeltaLog, metadata: &Metadata) -> Result<()> {
     log.catalog()
         .map_or(Ok(()), |catalog| catalog.check_metadata(metadata))
 }
 
 /// Refuses tables whose rows cannot be changed or deleted.
-pub(super) fn check_changeable(snapshot: &Snapshot) -> Result<()> {
+pub(in crate::ops) fn check_changeable(snapshot: &Snapshot) -> Result<()> {
     check_writable(snapshot)?;
     properties::check_switches(&snapshot.metadata().configuration)?;
     if features::supported(snapshot.protocol()).contains("appendOnly")
@@ -157,7 +161,7 @@ pub enum SaveMode {
 
 impl SaveMode {
     /// The name in the log.
-    pub(super) fn name(self) -> &'static str {
+    pub(in crate::ops) fn name(self) -> &'static str {
         match self {
             Self::Error => "ErrorIfExists",
             Self::Append => "Append",

@@ -5,7 +5,7 @@
 
 use bytes::Bytes;
 
-use crate::pq::decode::bit_unpack::{WIDEST, unpack_groups};
+use crate::pq::encoding::bit_unpack::{WIDEST, unpack_groups};
 
 /// The bytes end before the values do, or are not in the hybrid encoding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

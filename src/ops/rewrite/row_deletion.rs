@@ -15,7 +15,7 @@ use serde_json::value::RawValue;
 use crate::dv::{self, DeletionVectorDescriptor, DeletionVectorFileWriter, RoaringBitmapArray};
 use crate::error::{Error, Result, ResultExt};
 use crate::exec::{CancellationToken, map_all, now_ms};
-use crate::ops::orphans::UncommittedFiles;
+use crate::ops::rewrite::uncommitted_files::UncommittedFiles;
 use crate::pq::read_footer;
 use crate::protocol::commit_line::{Action, Add};
 use crate::protocol::data_path;

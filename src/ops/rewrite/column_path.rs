@@ -12,7 +12,10 @@ use crate::protocol::schema::{DataType, StructType};
 ///
 /// # Errors
 /// [`Error::Invalid`] if there is no such column, or if several have the name.
-pub(super) fn resolve_column_path(schema: &StructType, column: &str) -> Result<Vec<String>> {
+pub(in crate::ops) fn resolve_column_path(
+    schema: &StructType,
+    column: &str,
+) -> Result<Vec<String>> {
     let mut found = Vec::new();
     find_paths(schema, column, &mut Vec::new(), &mut found);
     if found.is_empty()
@@ -50,7 +53,7 @@ pub(super) fn resolve_column_path(schema: &StructType, column: &str) -> Result<V
 }
 
 /// The path of a column as text, with backquotes where [`resolve_column_path`] needs them.
-pub(super) fn quoted_column_path(path: &[String]) -> String {
+pub(in crate::ops) fn quoted_column_path(path: &[String]) -> String {
     let names: Vec<String> = path
         .iter()
         .map(|name| identifier(name).into_owned())

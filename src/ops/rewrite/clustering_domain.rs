@@ -8,10 +8,10 @@ use crate::protocol::schema::{DataType, StructType};
 use crate::snapshot::Snapshot;
 
 /// The domain of the clustering columns.
-pub(super) const CLUSTERING: &str = "delta.clustering";
+pub(in crate::ops) const CLUSTERING: &str = "delta.clustering";
 
 /// The domain that stores the clustering columns of a table, given by their paths.
-pub(super) fn clustering_domain(
+pub(in crate::ops) fn clustering_domain(
     schema: &StructType,
     columns: &[Vec<String>],
 ) -> Result<DomainMetadata> {
@@ -46,7 +46,7 @@ pub(super) fn clustering_domain(
 }
 
 /// Logical paths of the clustering columns.
-pub(super) fn clustering_columns(snapshot: &Snapshot) -> Result<Vec<Vec<String>>> {
+pub(in crate::ops) fn clustering_columns(snapshot: &Snapshot) -> Result<Vec<Vec<String>>> {
     let Some(domain) = snapshot.non_file_actions()?.domains.get(CLUSTERING) else {
         return Ok(Vec::new());
     };
