@@ -15,7 +15,7 @@
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use super::check;
+use super::check::check;
 use crate::error::{Error, Result, ResultExt};
 use crate::exec::CancellationToken;
 use crate::log::ChecksumFileContents;

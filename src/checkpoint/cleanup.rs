@@ -15,8 +15,8 @@ use std::collections::HashSet;
 
 use serde::{Deserialize, Serialize};
 
+use super::check::{DAY, check};
 use super::write::classic_copy;
-use super::{DAY, check};
 use crate::error::{Error, Result};
 use crate::exec::now_ms;
 use crate::exec::{CancellationToken, map_all};

@@ -13,7 +13,7 @@ use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::check;
+use super::check::check;
 use crate::error::{Error, Result, ResultExt};
 use crate::exec::{CancellationToken, map_all};
 use crate::parse::json_lines;

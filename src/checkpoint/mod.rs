@@ -14,6 +14,7 @@
 //! Protocol: "Checkpoints", "Last Checkpoint File", "Version Checksum File", "Log Compaction
 //! Files", "Metadata Cleanup". Cost: one pass over the version's files.
 
+mod check;
 mod checksum;
 mod cleanup;
 mod compaction;
@@ -22,8 +23,11 @@ mod parts;
 mod reuse;
 mod rows;
 mod stats;
+#[cfg(test)]
+mod tests;
 mod write;
 
+pub use check::add_columns;
 pub use checksum::{
     DeletedRecordCountsHistogram, FileSizeHistogram, VersionChecksum, compute as compute_checksum,
     next as next_checksum, write as write_checksum,
@@ -34,32 +38,3 @@ pub use compaction::compact;
 pub use hint::CheckpointInfo;
 pub use stats::stats_json;
 pub use write::{CheckpointOptions, CheckpointSpec, is_due, write};
-
-use crate::error::{Result, ResultExt};
-use crate::parse::FileActionProjection;
-use crate::protocol::features;
-use crate::snapshot::Snapshot;
-use rows::{CheckpointFileKind, CheckpointLayout};
-
-/// Checks that the table's log may be changed by this release.
-fn check(snapshot: &Snapshot) -> Result<()> {
-    features::check_writable(snapshot.protocol())
-        .at_file(snapshot.stores().root().url())
-        .at_version(snapshot.version())
-}
-
-/// All columns of the version's `add` actions; statistics as JSON if the log has them as JSON.
-#[must_use]
-pub fn add_columns(snapshot: &Snapshot) -> FileActionProjection {
-    FileActionProjection {
-        stats: true,
-        stats_text: true,
-        ..CheckpointLayout::new(snapshot, CheckpointFileKind::Sidecar).add_columns()
-    }
-}
-
-/// A day in milliseconds.
-const DAY: i64 = 86_400_000;
-
-#[cfg(test)]
-mod tests;

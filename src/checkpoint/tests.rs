@@ -7,12 +7,14 @@ use bytes::Bytes;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
+use super::check::DAY;
 use super::*;
 use crate::exec::{CancellationToken, now_ms};
 use crate::log::DeltaLog;
 use crate::parse::FileActionProjection;
 use crate::parse::checkpoint::FileActionKind;
 use crate::snapshot::ReadOptions;
+use crate::snapshot::Snapshot;
 use crate::store::{ExternalPaths, StorageOptions, TableStores, open};
 
 /// A table without data files.

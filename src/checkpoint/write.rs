@@ -9,7 +9,7 @@ use arrow_select::take::take_record_batch;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::check;
+use super::check::check;
 use super::hint::{self, CheckpointInfo};
 use super::parts::{part_of_non_file_actions, parts_of};
 use super::reuse::{self, FileBatchIterator, SidecarReuse};

@@ -16,8 +16,9 @@ mod optimize;
 mod rewrite;
 mod write;
 
+pub use alter::alter_command::alter;
 pub use alter::drop_feature::drop_feature;
-pub use alter::{TableChange, alter};
+pub use alter::table_change::TableChange;
 pub use create::{CreateOptions, create};
 pub use dml::delete_update::{DmlOptions, delete, update};
 pub use external::delete_update::{
@@ -26,11 +27,15 @@ pub use external::delete_update::{
 pub use external::merge::{ExternalMergeJob, MergeRequirements, SourceStatistics};
 pub use external::optimize::{ExternalOptimizeJob, OptimizeRequirements};
 pub use merge::clauses::{ClauseAction, ClausePlan};
-pub use merge::{EqualityPlan, MergeAttempt, MergeCommand, MergeJoin, MergeOptions, MergePlan};
+pub use merge::merge_command::MergeCommand;
+pub use merge::merge_join::{MergeAttempt, MergeJoin};
+pub use merge::merge_plan::{EqualityPlan, MergeOptions, MergePlan};
 pub use optimize::clustering::{ClusteringMetrics, FileMetrics};
-pub use optimize::{FileSizes, OptimizeOptions, OptimizeResult, OptimizeTask, optimize};
+pub use optimize::optimize_options::{FileSizes, OptimizeOptions, OptimizeResult, OptimizeTask};
+pub use optimize::optimize_run::optimize;
 pub use rewrite::column_values::ValuePlan;
 pub use rewrite::replace_keys::ReplaceKey;
 pub use rewrite::start_state::{SaveMode, SchemaMode, TableOrPath};
 pub use rewrite::target_table::DataFileOptions;
-pub use write::{WriteCommand, WriteOptions};
+pub use write::write_command::WriteCommand;
+pub use write::write_options::WriteOptions;

@@ -8,10 +8,16 @@ use arrow_array::{
 use arrow_schema::{Field, Schema};
 use proptest::prelude::*;
 
+use arrow_array::BooleanArray;
+
+use super::may_match::outcomes;
 use super::*;
+use crate::error::Result;
 use crate::expr::scalar::compare_doubles;
+use crate::expr::{BoundExpr, Expr, Function};
 use crate::expr::{CastMode, Scalar};
 use crate::protocol::calendar::TimeZoneSpec;
+use crate::protocol::schema::DataType;
 
 /// The files for all of whose rows the predicate is certainly true.
 fn always_matches(predicate: &BoundExpr, facts: &dyn PruningStatistics) -> Result<BooleanArray> {

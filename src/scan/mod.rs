@@ -6,6 +6,7 @@
 //! commits added, for followers; `explain` counts what a scan reads.
 
 mod actions;
+mod batch_stream;
 mod changed_files;
 mod changes;
 mod columns;
@@ -18,6 +19,7 @@ mod plan;
 mod read;
 
 pub use actions::{ActionColumns, actions, partitions, tombstones};
+pub use batch_stream::BatchStream;
 pub use changes::{ChangeRequest, change_files, change_range, changes};
 pub use columns::{LeafColumns, leaves};
 pub use commits::{CommitFileChanges, CommitRange};
@@ -29,26 +31,3 @@ pub use plan::{PlanBatch, ScanPlan, plan};
 pub use read::{
     MetadataColumn, PositionSelection, ScanRequest, at_positions, count, scan, vector_file,
 };
-
-use arrow_array::RecordBatch;
-use arrow_schema::SchemaRef;
-
-use crate::error::Result;
-
-/// A stream of batches of one schema.
-pub struct BatchStream {
-    /// Schema of every batch.
-    pub schema: SchemaRef,
-    /// The batches.
-    pub batches: Box<dyn Iterator<Item = Result<RecordBatch>> + Send>,
-    /// Number of files done and in total.
-    pub progress: crate::exec::ProgressCounter,
-}
-
-impl std::fmt::Debug for BatchStream {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Batches")
-            .field("schema", &self.schema)
-            .finish_non_exhaustive()
-    }
-}

@@ -1,4 +1,9 @@
+use std::sync::Arc;
+
+use bytes::Bytes;
+
 use super::*;
+use crate::error::Error;
 
 fn stores(root: &str, foreign: ExternalPaths) -> TableStores {
     TableStores::new(

@@ -23,9 +23,9 @@ use crate::expr::BoundExpr;
 use crate::ops::external::delete_update::{RowBitmaps, TableRequirements, live_row_count};
 use crate::ops::merge::clauses::MergeClause;
 use crate::ops::merge::join_keys::{KeyColumn, SourceKeySummary};
-use crate::ops::merge::{
-    MergeClauses, MergeCommand, MergeCommit, MergeMetrics, MergePlan, candidate_files,
-};
+use crate::ops::merge::merge_command::{MergeCommand, candidate_files};
+use crate::ops::merge::merge_plan::{MergeClauses, MergePlan};
+use crate::ops::merge::write::{MergeCommit, MergeMetrics};
 use crate::ops::rewrite::matched_rows::MatchedRows;
 use crate::ops::rewrite::row_deletion::{self, DeletionVectorUpdate};
 use crate::ops::rewrite::start_state::check_changeable;

@@ -26,10 +26,11 @@ use serde::Serialize;
 use crate::error::{Error, Result};
 use crate::exec::CancellationToken;
 use crate::ops::external::delete_update::TableRequirements;
-use crate::ops::optimize::{
-    OptimizeOptions, OptimizePlan, OptimizeResult, OptimizeRun, OptimizeStrategy,
-    files_to_optimize, output_file_count, with_inherited_clustering,
+use crate::ops::optimize::optimize_options::{
+    OptimizeOptions, OptimizeResult, OptimizeStrategy, with_inherited_clustering,
 };
+use crate::ops::optimize::optimize_plan::{OptimizePlan, files_to_optimize, output_file_count};
+use crate::ops::optimize::optimize_run::OptimizeRun;
 use crate::ops::rewrite::file_rewrite::FileRewrite;
 use crate::ops::rewrite::target_table::TargetTable;
 use crate::ops::rewrite::uncommitted_files::uncommitted_in_folders;

@@ -14,11 +14,11 @@ use crate::dv::RoaringBitmapArray;
 use crate::error::{Error, ErrorCode, Result, invariant};
 use crate::exec::CancellationToken;
 use crate::expr::{BoundExpr, Function};
-use crate::ops::merge::MergeJoin;
 use crate::ops::merge::clauses::{
     BY_SOURCE, MergeClause, MergeRowAction, NO_ROW, SOURCE, TARGET, assign_clauses, exprs,
     join_rows, project_columns, required_columns,
 };
+use crate::ops::merge::merge_join::MergeJoin;
 use crate::ops::merge::row_pairs::{PAIRS, position, row_locations, sort_by_row};
 use crate::ops::rewrite::partition_predicate::combine_exprs;
 use crate::parse::mask;

@@ -20,7 +20,9 @@ use crate::ops::merge::clauses::{
     BY_SOURCE, ClauseAction, MergeInserter, MergeRowAction, MergeUpdater, SOURCE,
     always_assigned_columns, exprs, required_columns,
 };
-use crate::ops::merge::{MergeClauses, MergeCommand, MergeJoin};
+use crate::ops::merge::merge_command::MergeCommand;
+use crate::ops::merge::merge_join::MergeJoin;
+use crate::ops::merge::merge_plan::MergeClauses;
 use crate::ops::optimize::auto_compact;
 use crate::ops::rewrite::matched_rows::fully_matched_files;
 use crate::ops::rewrite::row_deletion::{self, DeletionVectorUpdate};
