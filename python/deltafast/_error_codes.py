@@ -136,6 +136,10 @@ class ErrorCode(StrEnum):
     """The value of a generated column is not that of its expression. Parameters: `constraint`, `expression`."""
     LENGTH_EXCEEDED = "LENGTH_EXCEEDED"
     """A string is longer than its column's `char(n)` or `varchar(n)` allows. Parameters: `constraint`, `limit`."""
+    LENGTH_CHECK_VIOLATED = "LENGTH_CHECK_VIOLATED"
+    """A row of Spark does not satisfy the condition by which Spark checks the lengths of a column. Parameters:
+    `constraint`, `expression`.
+    """
     REPLACEMENT_VIOLATED = "REPLACEMENT_VIOLATED"
     """A row does not satisfy the condition of the rows that it replaces. Parameters: `constraint`, `expression`."""
     NEW_CHECK_VIOLATED = "NEW_CHECK_VIOLATED"
@@ -478,6 +482,10 @@ ERROR_PARAMETERS: Final[dict[ErrorCode, tuple[str, ...]]] = {
     ErrorCode.LENGTH_EXCEEDED: (
         "constraint",
         "limit",
+    ),
+    ErrorCode.LENGTH_CHECK_VIOLATED: (
+        "constraint",
+        "expression",
     ),
     ErrorCode.REPLACEMENT_VIOLATED: (
         "constraint",

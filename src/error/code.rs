@@ -165,6 +165,8 @@ error_codes! {
     GeneratedColumnViolated = "GENERATED_COLUMN_VIOLATED" [constraint expression],
     /// A string is longer than its column's `char(n)` or `varchar(n)` allows.
     LengthExceeded = "LENGTH_EXCEEDED" [constraint limit],
+    /// A row of Spark does not satisfy the condition by which Spark checks the lengths of a column.
+    LengthCheckViolated = "LENGTH_CHECK_VIOLATED" [constraint expression],
     /// A row does not satisfy the condition of the rows that it replaces.
     ReplacementViolated = "REPLACEMENT_VIOLATED" [constraint expression],
     /// A row of the table does not satisfy a new CHECK constraint.

@@ -396,6 +396,21 @@ impl Error {
         self.edit(|context| context.set_code(code, parameters))
     }
 
+    /// The error as one of an argument, with its message, code and parameters: for what the caller
+    /// gave in a format that is otherwise read from files.
+    #[must_use]
+    pub fn into_invalid(self) -> Self {
+        let context = self.context().map(|context| ErrorContext {
+            code: context.code,
+            parameters: context.parameters.clone(),
+            ..ErrorContext::default()
+        });
+        Self::Invalid {
+            what: self.marked_message(),
+            context: Box::new(context.unwrap_or_default()),
+        }
+    }
+
     /// The family of the message.
     #[must_use]
     pub fn code(&self) -> ErrorCode {

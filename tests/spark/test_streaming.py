@@ -498,7 +498,7 @@ def test_sinks_write_each_batch_once(reference, spark, tmp_path):
     function = wider.foreachBatch(deltafast.spark.sink(tmp_path / "function"))
     for writer in (function, wider.format("deltafast").option("path", str(tmp_path / "format"))):
         query = writer.option("checkpointLocation", str(tmp_path / f"d{writer is function}")).trigger(**NOW).start()
-        with pytest.raises(Exception, match="set the option mergeSchema to true to add it to the table"):
+        with pytest.raises(Exception, match="pass the option mergeSchema=true to add it to the table"):
             query.awaitTermination()
     with pytest.raises(InvalidArgumentError, match="counts its batches itself"):
         deltafast.spark.sink("/x", options={"txnVersion": 3})

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from deltafast.exceptions import ErrorCode
+from deltafast._error_codes import ERROR_PARAMETERS, ErrorCode
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -263,6 +263,13 @@ _CONDITIONS: Final[dict[ErrorCode, tuple[_Condition, ...]]] = {
     ErrorCode.LENGTH_EXCEEDED: (
         _Condition(
             "DELTA_EXCEED_CHAR_VARCHAR_LIMIT", "22001", "Value exceeds char/varchar type length limitation ({limit})"
+        ),
+    ),
+    ErrorCode.LENGTH_CHECK_VIOLATED: (
+        _Condition(
+            "DELTA_EXCEED_CHAR_VARCHAR_LIMIT",
+            "22001",
+            "Value exceeds char/varchar type length limitation. Failed check: {expression}",
         ),
     ),
     ErrorCode.NOT_NULL_VIOLATED: (
@@ -605,6 +612,9 @@ def condition_of(code: ErrorCode, parameters: Mapping[str, str], operation: str 
         operation: What was done: `relation` (a table in a query or a change of rows), `write`, `restore`, `history`,
             `optimize`, `stream`, or `command` for other statements; None for anything else.
     """
+    if not parameters.keys() >= set(ERROR_PARAMETERS[code]):
+        # The code is only that of the error's class.
+        return None
     for name, sql_state, sentence, of in _CONDITIONS.get(code, ()):
         if of in (None, operation):
             return ErrorCondition(name, sql_state, sentence.format_map(_as_in_spark(parameters)))

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Final
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
 
 from deltafast._call_options import as_argument
+from deltafast.exceptions import DeltaError
 
-__all__ = ["as_option"]
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+__all__ = ["as_option", "with_option_names"]
 
 _OPTIONS: Final[dict[tuple[str, str | None], str]] = {
     ("enforce_retention_duration", "false"): "`spark.databricks.delta.retentionDurationCheck.enabled` to false",
@@ -33,3 +38,17 @@ _OPTIONS: Final[dict[tuple[str, str | None], str]] = {
 def as_option(name: str, value: str | None) -> str:
     """Return an option of a call, given by its name in Python, as Spark's users set it."""
     return _OPTIONS.get((name, value)) or as_argument(name, value)
+
+
+@contextmanager
+def with_option_names() -> Generator[None]:
+    """Name options as Spark's users set them in errors: a context manager and a decorator.
+
+    Raises:
+        DeltaError: The exception that was raised, with another message.
+    """
+    try:
+        yield
+    except DeltaError as error:
+        error.respell(as_option)
+        raise

@@ -437,7 +437,8 @@ fn check_partition_values(
                 crate::protocol::calendar::TimeZoneSpec::UTC,
             );
             parsed.map_err(|error| {
-                Error::invalid(error.to_string())
+                error
+                    .into_invalid()
                     .at_column(&field.name)
                     .at_file(&file.path)
             })?;

@@ -108,7 +108,7 @@ fn check_partition_values(add: &Add, partition: &[(&str, &StructField)]) -> Resu
             &field.data_type,
             TimeZoneSpec::UTC,
         );
-        let typed = typed.map_err(|e| Error::invalid(e.to_string()).at_column(&field.name))?;
+        let typed = typed.map_err(|e| e.into_invalid().at_column(&field.name))?;
         if !field.nullable && typed.is_null(0) {
             return Err(
                 Error::invalid("the partition value of a NOT NULL column is null")
@@ -130,7 +130,7 @@ fn locate(
     path: &str,
 ) -> Result<Option<String>> {
     check_encoding(path)?;
-    let canonical = data_path::canonical(path).map_err(|e| Error::invalid(e.to_string()))?;
+    let canonical = data_path::canonical(path).map_err(|e| e.into_invalid())?;
     let relative = if is_absolute(&canonical) {
         match resolver.resolve_log_path(path) {
             Some(relative) => relative,
@@ -296,7 +296,7 @@ pub(super) fn removals_of_live_files(
     let canonical = |path: &str| {
         data_path::canonical(path)
             .map(std::borrow::Cow::into_owned)
-            .map_err(|e| Error::invalid(e.to_string()))
+            .map_err(|e| e.into_invalid())
     };
     let paths = removes
         .iter()

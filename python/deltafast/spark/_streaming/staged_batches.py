@@ -18,6 +18,7 @@ import pyarrow.fs as pafs
 
 from deltafast.exceptions import InvalidArgumentError
 from deltafast.filesystem import DeltaStorageHandler
+from deltafast.spark._option_names import with_option_names
 from deltafast.spark._session.storage import is_done
 from deltafast.transaction import CommitProperties, Transaction
 
@@ -76,6 +77,7 @@ def _remove_folders(place: Place, folders: set[str]) -> None:
                 continue
 
 
+@with_option_names()
 def commit(
     place: Place, schema: pa.Schema, paths: list[str], settings: dict[str, Any], replace_where: str | None, zone: str
 ) -> bool:

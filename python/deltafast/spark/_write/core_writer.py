@@ -15,7 +15,7 @@ from deltafast._util.writer_properties import WriterProperties, writer_options
 from deltafast.spark._session.executor_package import shipped
 from deltafast.spark._session.session import quiet
 from deltafast.spark._session.storage import core_access
-from deltafast.spark._write.row_errors import raised_by_rows
+from deltafast.spark._write.row_errors import raised_by_rows, sent_by_task
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -134,7 +134,8 @@ def _writer(
             return
         filled = (noted(batch) for batch in chain([first], batches) if batch.num_rows)
         stream = pa.RecordBatchReader.from_batches(first.schema, filled)
-        written = _core.write_files(uri, schema, stream, options, storage or None)
+        with sent_by_task():
+            written = _core.write_files(uri, schema, stream, options, storage or None)
         written["identities"], written["steps"] = last, steps
         yield cast("Any", pa.RecordBatch).from_pydict({"written": [json.dumps(written)]})
 

@@ -354,7 +354,7 @@ def checked(rows: Any, checks: Sequence[RowCheck], columns: Columns, functions: 
     guarded: Any = None
     for check in checks:
         broken = ~functions.coalesce(functions.expr(check.sql), functions.lit(False))
-        error = functions.raise_error(functions.lit(row_error(check.message, check.code, **check.parameters)))
+        error = functions.raise_error(functions.lit(check.error))
         guarded = functions.when(broken, error) if guarded is None else guarded.when(broken, error)
     # The optimizer cannot remove a column that is written, whereas a filter could be moved.
     return rows.withColumn(first, guarded.otherwise(functions.col(quoted(first))))

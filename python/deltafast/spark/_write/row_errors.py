@@ -10,16 +10,15 @@ import json
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from deltafast import exceptions
 from deltafast.exceptions import ConstraintViolatedError, DeltaError, ErrorCode, InvalidArgumentError
 
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-__all__ = ["RowCheck", "raised_by_rows", "row_error"]
+__all__ = ["RowCheck", "raised_by_rows", "row_error", "sent_by_task"]
 
 _MARK: Final = "deltafast-error:"
-#: The classes of errors that are not about a constraint.
-_CLASSES: Final[dict[ErrorCode, type[DeltaError]]] = {ErrorCode.INVALID_ARGUMENT: InvalidArgumentError}
 
 
 class RowCheck(NamedTuple):
@@ -40,7 +39,7 @@ class RowCheck(NamedTuple):
     @classmethod
     def length(cls, name: str, sql: str) -> RowCheck:
         """Return the limit of a `char(n)` or `varchar(n)`."""
-        return cls(ErrorCode.LENGTH_EXCEEDED, name, sql, {"constraint": name, "limit": sql})
+        return cls(ErrorCode.LENGTH_CHECK_VIOLATED, name, sql, {"constraint": name, "expression": sql})
 
     @classmethod
     def generated(cls, column: str, sql: str) -> RowCheck:
@@ -64,10 +63,30 @@ class RowCheck(NamedTuple):
         """The message about rows that do not satisfy it."""
         return f"the rows break {self.constraint}: {self.sql}"
 
+    @property
+    def error(self) -> str:
+        """The text with which a task raises the error."""
+        return row_error(self.message, self.code, ConstraintViolatedError, **self.parameters)
 
-def row_error(message: str, code: ErrorCode = ErrorCode.INVALID_ARGUMENT, **parameters: str) -> str:
+
+def row_error(
+    message: str,
+    code: ErrorCode = ErrorCode.INVALID_ARGUMENT,
+    kind: type[DeltaError] = InvalidArgumentError,
+    **parameters: str,
+) -> str:
     """Return the text with which a task raises an error, for Spark's `raise_error`."""
-    return _MARK + json.dumps({"code": code, "parameters": parameters, "message": message})
+    document = {"class": kind.__name__, "code": code, "parameters": parameters, "message": message}
+    return _MARK + json.dumps(document)
+
+
+@contextmanager
+def sent_by_task() -> Generator[None]:
+    """Raise errors of the core in a Python worker so that `raised_by_rows` makes them again in the driver."""
+    try:
+        yield
+    except DeltaError as error:
+        raise RuntimeError(row_error(str(error), error.code, type(error), **error.parameters)) from error
 
 
 @contextmanager
@@ -75,9 +94,8 @@ def raised_by_rows() -> Generator[None]:
     """Raise errors of rows that the table does not accept with their message, instead of that of Spark's job.
 
     Raises:
-        ConstraintViolatedError: A row violates a constraint.
-        InvalidArgumentError: An identity column has no further values, or a partition value is the text for null in
-            folder names.
+        DeltaError: A row violates a constraint, an identity column has no further values, a partition value is the
+            text for null in folder names, or the core cannot write the rows in a task.
     """
     try:
         yield
@@ -86,8 +104,13 @@ def raised_by_rows() -> Generator[None]:
         if not mark:
             raise
         raised: dict[str, Any] = json.JSONDecoder().raw_decode(document)[0]
-        code, parameters = ErrorCode(raised["code"]), raised["parameters"]
-        constraint = parameters.get("constraint")
-        kind = _CLASSES.get(code, ConstraintViolatedError)
+        kind: type[DeltaError] = getattr(exceptions, raised["class"])
+        parameters = raised["parameters"]
         # Spark's text has the row.
-        raise kind(raised["message"], code=code, parameters=parameters, constraint=constraint) from None
+        raise kind(
+            raised["message"],
+            code=raised["code"],
+            parameters=parameters,
+            constraint=parameters.get("constraint"),
+            column=parameters.get("column"),
+        ) from None

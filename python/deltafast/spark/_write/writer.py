@@ -21,6 +21,7 @@ from deltafast._util.open_options import core_open_options
 from deltafast._util.options import commit_options, names
 from deltafast._util.write_modes import CREATE_MODES, SAVE_MODES
 from deltafast.exceptions import CommitUnknownError, DeltaProtocolError, ErrorCode, InvalidArgumentError, warn
+from deltafast.spark._option_names import with_option_names
 from deltafast.spark._scan.physical_columns import (
     check_names,
     field_of,
@@ -160,6 +161,7 @@ def described(
     }
 
 
+@with_option_names()
 def write_rows(
     frame: Any,
     path: str | os.PathLike[str],
@@ -239,6 +241,7 @@ def write_rows(
     return version
 
 
+@with_option_names()
 def write_as_select(
     frame: Any,
     place: Place,

@@ -53,11 +53,13 @@ CHANGES: dict[str, tuple[Callable[[Any, str, str], Any], list[int]]] = {
 }
 
 
+#: CREATE OR REPLACE without the properties ends the mapping, so an older frame has other columns than the table.
+assert (*CHANGES,)[-1] == "CREATE OR REPLACE"
 #: The changes that are made each time; the proof tier makes all.
 USUAL = ("save", "INSERT of VALUES", "RESTORE")
 
 
-@pytest.mark.parametrize("case", usual_and_proof([(MAPPED, USUAL)], [(MAPPED, (*CHANGES,)), ("", (*CHANGES,))]))
+@pytest.mark.parametrize("case", usual_and_proof([(MAPPED, USUAL)], [(MAPPED, (*CHANGES,)[:-1]), ("", (*CHANGES,))]))
 def test_cached_rows_are_read_again_after_a_change(spark, tmp_path, case):
     properties, changes = case
     name, path = "changed", str(tmp_path / "changed")
