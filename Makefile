@@ -62,6 +62,7 @@ check: $(VENV)/.dev $(VENV)/.built ## Formats, layers, lints, types, stubs and t
 	$(PY) dev/check_layers.py src python/deltafast
 	$(PY) dev/import_circles.py --self-test
 	$(PY) dev/import_circles.py src --most 0
+	$(PY) dev/import_circles.py src --most 0 --folders
 	$(PY) dev/import_circles.py python/deltafast --most 0
 	$(PY) dev/type_names.py src --most-one-word 0.03 --most-repeated 0
 	$(PY) dev/check_words.py --self-test --most 0

@@ -6,7 +6,7 @@
 The ranks are those of docs/design.md: a module imports only modules of lower rank, so there are no
 cycles. Reads the use-trees and paths of non-test code as text, without a build. Climbing out of a
 module by `super::super` and names re-exported at the crate root are refused too, since they would
-hide where an import comes from.
+hide where an import comes from. A `mod.rs` documents and re-exports: functions in it are refused.
 
 Of Python every import counts, those within functions and under `TYPE_CHECKING` too, but for `import deltafast`, by
 which code asks for the installed package. Names and modules with an underscore are private to the package that they
@@ -105,6 +105,7 @@ _LINE_COMMENT = re.compile(r"//[^\n]*")
 _BLOCK_COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 _TEST_MODULE = re.compile(r"#\[cfg\(test\)\]\s*(?:pub(?:\([^)]*\))?\s+)?mod\s+\w+\s*\{")
 _CRATE_PATH = re.compile(r"\bcrate::\s*(\{.*?\}\s*;|\w+)", re.DOTALL)
+_FUNCTION = re.compile(r"\bfn\s+(\w+)")
 _CLIMB = re.compile(r"\b((?:super::)+)")
 
 
@@ -157,6 +158,8 @@ def _violations_of(path: Path, text: str, tops: set[str], rank: dict[str, int]) 
     top = module_of(path)
     depth = len(path.parts) - 1 - (path.name == "mod.rs")
     bad: list[str] = []
+    if path.name == "mod.rs":
+        bad += [f"{path}: {name} is a function; a mod.rs documents and re-exports" for name in _FUNCTION.findall(text)]
     climbs = _CLIMB.findall(text)
     bad += [f"{path}: {climb}.. climbs out of its module" for climb in climbs if climb.count("super") > max(depth, 1)]
     for tree in _CRATE_PATH.findall(text):
@@ -252,6 +255,7 @@ def self_test() -> None:
         "log/root.rs": "fn f(s: &crate::Snapshot) {}",
         "error.rs": "pub fn f() { crate::log::g(); }",
         "extra.rs": "",
+        "log/mod.rs": "mod names;\npub use names::f;\nfn g() {}",
     }
     for name, text in plants.items():
         with tempfile.TemporaryDirectory() as folder:

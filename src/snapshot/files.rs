@@ -12,7 +12,8 @@ use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::{Snapshot, with_fallback};
+use super::log_damage::with_fallback;
+use super::snapshot_state::Snapshot;
 use crate::error::{Error, Result};
 use crate::exec::CancellationToken;
 use crate::log::LogSegment;

@@ -107,7 +107,7 @@ fn record_column_change(said: &mut Vec<Map<String, Value>>, mut parameters: Map<
     }
 }
 
-impl<'a> AlterCommand<'a> {
+impl AlterCommand<'_> {
     pub(super) fn change_columns(&self, changes: &[TableChange]) -> Result<AlteredTable> {
         let (mut protocol, mut metadata, mut reads_all, mut said) = (
             self.protocol.clone(),

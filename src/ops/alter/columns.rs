@@ -94,7 +94,7 @@ fn new_fields_within(
     }
 }
 
-impl<'a> AlterCommand<'a> {
+impl AlterCommand<'_> {
     pub(super) fn add_columns(
         &self,
         fields: &SchemaJson,

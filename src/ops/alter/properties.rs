@@ -19,7 +19,7 @@ use crate::protocol::table::{self, TableChangeContext};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-impl<'a> AlterCommand<'a> {
+impl AlterCommand<'_> {
     pub(super) fn set_domain(
         &self,
         domain: &str,

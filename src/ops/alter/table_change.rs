@@ -164,5 +164,5 @@ pub type SchemaJson = Value;
 
 /// The columns that a caller gives.
 pub(super) fn given_columns(fields: &SchemaJson) -> Result<StructType> {
-    StructType::parse(&fields.to_string()).map_err(|error| error.into_invalid())
+    StructType::parse(&fields.to_string()).map_err(Error::into_invalid)
 }

@@ -13,7 +13,7 @@ use crate::write::bound_constraints::NamedExpression;
 use crate::write::constraints::row_text;
 use serde_json::{Value, json};
 
-impl<'a> AlterCommand<'a> {
+impl AlterCommand<'_> {
     /// The values of a row for which a predicate is true, if there is one.
     pub(super) fn first_row(&self, predicate: &BoundExpr) -> Result<Option<String>> {
         let mut columns: Vec<String> = predicate

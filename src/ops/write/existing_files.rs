@@ -130,7 +130,7 @@ fn locate(
     path: &str,
 ) -> Result<Option<String>> {
     check_encoding(path)?;
-    let canonical = data_path::canonical(path).map_err(|e| e.into_invalid())?;
+    let canonical = data_path::canonical(path).map_err(Error::into_invalid)?;
     let relative = if is_absolute(&canonical) {
         match resolver.resolve_log_path(path) {
             Some(relative) => relative,
@@ -296,7 +296,7 @@ pub(super) fn removals_of_live_files(
     let canonical = |path: &str| {
         data_path::canonical(path)
             .map(std::borrow::Cow::into_owned)
-            .map_err(|e| e.into_invalid())
+            .map_err(Error::into_invalid)
     };
     let paths = removes
         .iter()

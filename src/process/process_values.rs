@@ -1,21 +1,11 @@
-//! Process-wide values that stay usable after a fork.
-//!
-//! A forked child has one thread, and a lock that another thread of its parent held stays locked in
-//! it for ever. So nothing here waits for another thread: the first thread that needs a value
-//! creates it, and where two threads create it at once, one of the two values is dropped.
-//! Process-wide state is in one of these types or in an atomic, never in a plain `Mutex`,
-//! `OnceLock` or `LazyLock`. Caches of a handle, which a child may use too, are in a
-//! [`ProcessMutex`].
+//! Values that are made once: by the first thread, by each process, behind a lock.
 
+use super::slot;
+use super::sync::{AtomicPtr, Mutex, MutexGuard, PoisonError};
 use std::convert::Infallible;
 use std::mem;
 use std::ptr;
 use std::sync::OnceLock;
-
-use self::sync::{AtomicPtr, Mutex, MutexGuard, PoisonError};
-
-mod slot;
-pub(crate) mod sync;
 
 /// A value that is created once and then stays, also in forked children. It is freed with its owner.
 pub struct RaceOnce<T: 'static>(AtomicPtr<T>);
