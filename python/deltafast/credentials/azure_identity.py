@@ -62,7 +62,8 @@ def _default_token() -> Any:
     try:
         return credential.get_token(_SCOPE)
     except ClientAuthenticationError:
-        tried = ", ".join(type(one).__name__ for one in credential.credentials)
+        # One that could not be made is replaced by an object with its name.
+        tried = ", ".join(getattr(one, "_credential_name", type(one).__name__) for one in credential.credentials)
         message = f"azure-identity finds no credentials; it tried {tried}"
         raise PermissionError(message) from None
 
