@@ -35,9 +35,11 @@ LISTS = {"Vec", "BTreeSet", "HashSet"}
 MAPS = {"BTreeMap", "HashMap", "Map", "IndexMap"}
 POINTERS = {"Box", "Arc", "Cow"}
 #: Types whose shape is not that of their fields.
-BY_HAND = {"PartitionValues": "dict[str, str | None]", "SchemaJson": "list[dict[str, Any]]", "BoundTree": "BoundTree"}
-#: Fields of `serde_json::Value` that are expressions.
-TREES = {"tree", "target", "source", "target_only", "source_only", "residual", "defaults", "generated"}
+BY_HAND = {
+    "PartitionValues": "dict[str, str | None]",
+    "SchemaJson": "list[dict[str, Any]]",
+    "DataTypeJson": "str | dict[str, Any]",
+}
 #: Types of `CommitResult.metrics` that the core defines outside of `src/py`.
 METRICS = ["VacuumResult", "RestoreResult", "RepairResult", "CloneResult", "ConvertResult"]
 
@@ -46,9 +48,6 @@ HEAD = '''"""Shapes of the dicts that `deltafast._core` takes and returns; writt
 from __future__ import annotations
 
 from typing import Any, Literal, NotRequired, TypeAlias, TypedDict
-
-BoundTree: TypeAlias = dict[str, Any]
-"""A bound expression, as `deltafast._expr.tree.Bound.to_tree` makes it: `expr`, `ansi` and `zone`."""
 '''
 
 
@@ -242,7 +241,7 @@ class Writer:
         name, _, inner = kind.partition("<")
         name = name.rpartition("::")[2]
         items = [self.type_of(item, field) for _, item in parts(inner[:-1]) if not item.startswith("'")]
-        simple = "BoundTree" if name == "Value" and field in TREES else BY_HAND.get(name) or SCALARS.get(name)
+        simple = BY_HAND.get(name) or SCALARS.get(name)
         if items:
             return generic(name, items)
         if simple is not None:

@@ -49,6 +49,7 @@ from deltafast._core_types import (
     SegmentSummary,
     SetTransaction,
     SourceStatistics,
+    SqlFunction,
     StoreCheckReport,
     TableChange,
     TableConstraints,
@@ -606,6 +607,12 @@ def option_warnings(options: dict[str, str]) -> list[str]:
 def is_deltatable(uri: str, storage_options: dict[str, str] | None = None, store: object | None = None) -> bool: ...
 def version() -> str: ...
 def build_profile() -> str: ...
+def function_names() -> list[str]:
+    """Return the names of all functions that a bound expression can call."""
+
+def sql_functions() -> list[SqlFunction]:
+    """Return the functions of SQL that each mean one function of the core."""
+
 def evaluate(tree: BoundTree, stream: ArrowStreamExportable) -> ArrowStream: ...
 def python_batches(batches: Iterator[object], schema: object, progress_of: ArrowStream | None = None) -> ArrowStream:
     """Return the batches of an iterator, which have an Arrow C array, cast to the types of a schema."""

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from typing import Any, Literal, NotRequired, TypeAlias, TypedDict
 
-BoundTree: TypeAlias = dict[str, Any]
-"""A bound expression, as `deltafast._expr.tree.Bound.to_tree` makes it: `expr`, `ansi` and `zone`."""
-
 
 class FormatSpecification(TypedDict):
     """`metaData.format`."""
@@ -49,6 +46,83 @@ class Protocol(TypedDict):
     """Features that a reader must support; the list exists exactly at reader version 3."""
     writerFeatures: NotRequired[list[str] | None]
     """Features that a writer must support; the list exists exactly at writer version 7."""
+
+
+class ColumnNode(TypedDict):
+    """A column, or a field within struct columns."""
+
+    path: list[str]
+    """Logical names, from the top."""
+    data_type: str | dict[str, Any]
+    """Type of the values."""
+
+
+class LiteralNode(TypedDict):
+    """A constant."""
+
+    value: Any
+    """A boolean, a whole number (of dates days, of timestamps microseconds since 1970), a number or `NaN`,
+    `Infinity` or `-Infinity`, text (of decimals the digits, of binary values hexadecimal), or null.
+    """
+    data_type: str | dict[str, Any]
+    """Its type."""
+
+
+class CallNode(TypedDict):
+    """A call of a function."""
+
+    function: str
+    """The function's name."""
+    arguments: list[ExpressionNode]
+    """Its arguments, of exactly the types that it accepts."""
+    data_type: str | dict[str, Any]
+    """Type of the result."""
+
+
+CastMode: TypeAlias = Literal["ansi", "legacy", "try"]
+"""The behaviour of a cast for a value that the target type cannot hold."""
+
+
+class CastNode(TypedDict):
+    """A conversion."""
+
+    argument: ExpressionNode
+    """The operand."""
+    data_type: str | dict[str, Any]
+    """Type of the result."""
+    mode: CastMode
+    """What happens to values that the type cannot hold."""
+
+
+class InListNode(TypedDict):
+    """A test whether a value is in a list of constants; three-valued."""
+
+    argument: ExpressionNode
+    """The operand."""
+    values: list[Any]
+    """Constants of the operand's type, each as in a `LiteralNode`."""
+
+
+ExpressionNode: TypeAlias = (
+    dict[Literal["column"], ColumnNode]
+    | dict[Literal["literal"], LiteralNode]
+    | dict[Literal["call"], CallNode]
+    | dict[Literal["session_call"], CallNode]
+    | dict[Literal["cast"], CastNode]
+    | dict[Literal["in_list"], InListNode]
+)
+"""A node of a bound expression."""
+
+
+class BoundTree(TypedDict):
+    """A bound expression: names are resolved, implicit casts are inserted, all types are determined."""
+
+    expr: ExpressionNode
+    """The root."""
+    ansi: bool
+    """Whether Spark's ANSI mode is on."""
+    zone: str
+    """The session's time zone."""
 
 
 class NamedExpression(TypedDict):
@@ -1191,6 +1265,28 @@ Action: TypeAlias = (
     | dict[Literal["domainMetadata"], DomainMetadata]
 )
 """One line of a commit."""
+
+
+class Parameter(TypedDict):
+    """A parameter as callers that convert arguments need it."""
+
+    types: str
+    """The types as in the table, for example `string | binary`."""
+    default: Any | None
+    """The value of an argument that is left out."""
+
+
+class SqlFunction(TypedDict):
+    """A name in SQL that means exactly one function of the core."""
+
+    name: str
+    """The name in SQL."""
+    function: str
+    """The function's name in a tree."""
+    parameters: list[Parameter]
+    """The parameters; arguments are converted to their types."""
+    result: str
+    """The type of the result."""
 
 
 class WrittenFile(TypedDict):

@@ -1,21 +1,20 @@
-//! Nodes of the tree, checked when they are built; from JSON, in which the binder sends them.
+//! Nodes of the tree, checked when they are built; from what the binder sends.
 
 use std::fmt;
 use std::sync::Arc;
 
-use serde_json::{Map, Value};
-
+use super::bound_tree::{BoundTree, ExpressionNode};
 use super::tree::{BoundExpr, CastMode, Expr};
 use crate::error::{Error, Result, shown};
 use crate::expr::eval::{cast, datetime, pattern};
-use crate::expr::function::{Function, same};
+use crate::expr::function::Function;
 use crate::expr::in_set::InSet;
 use crate::expr::scalar::Scalar;
+use crate::expr::signature::same;
 use crate::protocol::calendar::TimeZoneSpec;
 use crate::protocol::schema::{DataType, StructType};
 
-/// The limit of nested calls. The JSON parser's own limit is lower; this one applies to trees built
-/// in Rust.
+/// The limit of nested calls.
 const MAX_DEPTH: usize = 200;
 
 impl Expr {
@@ -121,140 +120,83 @@ impl Expr {
         own || self.children().iter().any(|child| child.can_fail(ansi))
     }
 
-    fn from_json(value: &Value, depth: usize) -> Result<Self> {
+    fn from_node(node: &ExpressionNode, depth: usize) -> Result<Self> {
         if depth > MAX_DEPTH {
             return Err(Error::invalid(format!(
                 "the expression is nested deeper than {MAX_DEPTH} calls"
             )));
         }
-        let node = value.as_object().ok_or_else(|| {
-            malformed(format!(
-                "a node must be an object, found {}",
-                shown(&value.to_string())
-            ))
-        })?;
-        match string_field(node, "k")? {
-            "col" => {
-                let path = node
-                    .get("path")
-                    .and_then(Value::as_array)
-                    .ok_or_else(|| malformed("a column has no `path`"))?;
-                let path: Option<Vec<String>> = path
-                    .iter()
-                    .map(|part| part.as_str().map(str::to_owned))
-                    .collect();
-                let path = path
-                    .filter(|p| !p.is_empty())
-                    .ok_or_else(|| malformed("the `path` of a column must be a list of names"))?;
-                Ok(Self::Column {
-                    path,
-                    data_type: data_type(node)?,
-                })
+        match node {
+            ExpressionNode::Column(column) if column.path.is_empty() => {
+                Err(malformed("a column has no name"))
             }
-            "lit" => {
-                let data_type = data_type(node)?;
-                let value = Scalar::from_json(node.get("v").unwrap_or(&Value::Null), &data_type)?;
+            ExpressionNode::Column(column) => Ok(Self::Column {
+                path: column.path.clone(),
+                data_type: DataType::from_json(&column.data_type)?,
+            }),
+            ExpressionNode::Literal(literal) => {
+                let data_type = DataType::from_json(&literal.data_type)?;
+                let value = Scalar::from_json(&literal.value, &data_type)?;
                 Ok(Self::Literal { value, data_type })
             }
-            "call" => {
-                let name = string_field(node, "f")?;
-                let function = Function::from_name(name).ok_or_else(|| {
-                    Error::unsupported(format!(
-                        "the function `{}` is not supported by the core",
-                        shown(name)
-                    ))
-                })?;
-                let args = node
-                    .get("a")
-                    .and_then(Value::as_array)
-                    .ok_or_else(|| malformed("a call has no list `a` of arguments"))?;
-                let args = args
+            ExpressionNode::Call(call) => {
+                let function = Function::from_name(&call.function)
+                    .ok_or_else(|| unknown_function(&call.function))?;
+                let arguments = call
+                    .arguments
                     .iter()
-                    .map(|arg| Self::from_json(arg, depth + 1))
+                    .map(|argument| Self::from_node(argument, depth + 1))
                     .collect::<Result<Vec<_>>>()?;
-                Self::call(function, args, data_type(node)?)
+                Self::call(function, arguments, DataType::from_json(&call.data_type)?)
             }
-            "cast" => {
-                let mode = match string_field(node, "m")? {
-                    "ansi" => CastMode::Ansi,
-                    "legacy" => CastMode::Legacy,
-                    "try" => CastMode::Try,
-                    other => {
-                        return Err(malformed(format!(
-                            "a cast has the unknown mode `{}`",
-                            shown(other)
-                        )));
-                    }
-                };
-                Self::cast(
-                    Self::from_json(child(node)?, depth + 1)?,
-                    data_type(node)?,
-                    mode,
-                )
-            }
-            "in" => {
-                let arg = Self::from_json(child(node)?, depth + 1)?;
-                let values = node
-                    .get("v")
-                    .and_then(Value::as_array)
-                    .ok_or_else(|| malformed("an IN has no list `v` of values"))?;
-                let values = values
+            ExpressionNode::SessionCall(call) => Err(unknown_function(&call.function)),
+            ExpressionNode::Cast(cast) => Self::cast(
+                Self::from_node(&cast.argument, depth + 1)?,
+                DataType::from_json(&cast.data_type)?,
+                cast.mode,
+            ),
+            ExpressionNode::InList(list) => {
+                let argument = Self::from_node(&list.argument, depth + 1)?;
+                let values = list
+                    .values
                     .iter()
-                    .map(|v| Scalar::from_json(v, arg.data_type()))
+                    .map(|value| Scalar::from_json(value, argument.data_type()))
                     .collect::<Result<Vec<_>>>()?;
-                Self::in_list(arg, values)
+                Self::in_list(argument, values)
             }
-            other => Err(malformed(format!(
-                "a node of the unknown kind `{}`",
-                shown(other)
-            ))),
         }
     }
 }
 
 impl BoundExpr {
-    /// Reads the binder's envelope `{"expr": node, "ansi": bool, "zone": name}`.
+    /// Checks a bound expression.
     ///
     /// # Errors
     /// [`Error::Unsupported`] names a function, a cast or a type that the core does not have;
     /// [`Error::Invalid`] names the error in the tree.
-    pub fn from_json(json: &str) -> Result<Self> {
-        let value: Value = serde_json::from_str(json).map_err(|e| {
-            let text = e.to_string();
-            if text.starts_with("recursion limit") {
-                Error::invalid("the expression is nested too deeply; write it flatter")
-            } else {
-                malformed(text)
-            }
-        })?;
-        Self::from_value(&value)
+    pub fn new(tree: &BoundTree) -> Result<Self> {
+        Ok(Self {
+            expr: Expr::from_node(&tree.expr, 0)?,
+            ansi: tree.ansi,
+            zone: TimeZoneSpec::parse(&tree.zone)?,
+        })
     }
 
-    /// The expression of a parsed tree.
+    /// Reads a bound expression from JSON, for tests.
     ///
     /// # Errors
-    /// As [`BoundExpr::from_json`].
-    pub fn from_value(value: &Value) -> Result<Self> {
-        let envelope = value
-            .as_object()
-            .ok_or_else(|| malformed("the envelope must be an object"))?;
-        let expr = Expr::from_json(
-            envelope
-                .get("expr")
-                .ok_or_else(|| malformed("the envelope has no `expr`"))?,
-            0,
-        )?;
-        let ansi = envelope
-            .get("ansi")
-            .and_then(Value::as_bool)
-            .unwrap_or(true);
-        let zone = match envelope.get("zone") {
-            None | Some(Value::Null) => TimeZoneSpec::UTC,
-            Some(Value::String(name)) => TimeZoneSpec::parse(name)?,
-            Some(_) => return Err(malformed("`zone` must be a name")),
-        };
-        Ok(Self { expr, ansi, zone })
+    /// As [`BoundExpr::new`]; [`Error::Invalid`] if the text is not a [`BoundTree`].
+    #[cfg(any(test, feature = "testing"))]
+    pub fn from_json(json: &str) -> Result<Self> {
+        Self::new(&serde_json::from_str(json).map_err(malformed)?)
     }
+}
+
+fn unknown_function(name: &str) -> Error {
+    Error::unsupported(format!(
+        "the function `{}` is not supported by the core",
+        shown(name)
+    ))
 }
 
 /// `and(and(a, b), c)` -> `and(a, b, c)`: the order of evaluation stays.
@@ -314,22 +256,4 @@ fn check_names(args: &[Expr], fields: &StructType) -> Result<()> {
 
 fn malformed(what: impl fmt::Display) -> Error {
     Error::invalid(format!("expression tree: {what}"))
-}
-
-fn string_field<'a>(node: &'a Map<String, Value>, key: &str) -> Result<&'a str> {
-    node.get(key)
-        .and_then(Value::as_str)
-        .ok_or_else(|| malformed(format!("a node has no text `{key}`")))
-}
-
-fn child(node: &Map<String, Value>) -> Result<&Value> {
-    node.get("a")
-        .ok_or_else(|| malformed("a node has no argument `a`"))
-}
-
-fn data_type(node: &Map<String, Value>) -> Result<DataType> {
-    DataType::from_json(
-        node.get("t")
-            .ok_or_else(|| malformed("a node has no type `t`"))?,
-    )
 }

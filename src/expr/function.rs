@@ -1,424 +1,282 @@
-//! The table of functions: name -> [`Function`], and the argument and result types of each
-//! function.
+//! The table of functions: what the core evaluates, by which names it is called, which types it
+//! takes and returns, and whether it can fail.
 //!
 //! A tree whose types do not match this table is refused while it is read. The table is closed on
 //! purpose: the same name means different things in different engines, so a function that is not in
 //! the table is refused by name.
 
+use std::sync::LazyLock;
+
+use super::signature::{
+    Parameter, Signature, is_decimal, is_ordered, is_real, parse_signatures, same,
+};
 use crate::protocol::schema::{DataType, MapType, StructType};
 
+/// When a function itself (not its arguments) can raise an error for some row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Failure {
+    Never,
+    /// In ANSI mode.
+    Ansi,
+    /// In ANSI mode, if no argument is a `float` or `double`.
+    AnsiUnlessReal,
+    /// In ANSI mode, if the result is a decimal.
+    AnsiIfDecimal,
+    /// If an argument is a date: far from 1970 it has no timestamp.
+    IfDateArgument,
+    /// Also where the value may exceed the memory limit of a row.
+    Always,
+}
+
 macro_rules! functions {
-    ($($variant:ident = $name:literal),* $(,)?) => {
+    ($($variant:ident: $name:literal [$($sql:literal),*] $signatures:literal $failure:ident,)*) => {
         /// A function of the core.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         #[non_exhaustive]
         pub enum Function {
-            $(#[doc = concat!("`", $name, "`")] $variant,)*
+            $(#[doc = concat!("`", $name, "`: `", $signatures, "`")] $variant,)*
         }
 
         impl Function {
-            /// The function of this name in the tree's JSON.
+            /// Every function.
+            pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
+
+            /// The function of this name in a tree.
             #[must_use]
             pub fn from_name(name: &str) -> Option<Self> {
                 Some(match name {
                     $($name => Self::$variant,)*
-                    "&" => Self::BitAnd,
-                    "|" => Self::BitOr,
-                    "^" => Self::BitXor,
-                    "~" => Self::BitNot,
                     _ => return None,
                 })
             }
 
-            /// The name in the tree's JSON.
+            /// The name in a tree.
             #[must_use]
             pub fn name(self) -> &'static str {
                 match self { $(Self::$variant => $name,)* }
             }
 
-            /// Every function, for tests and for the list of supported functions.
-            pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
+            /// Names in SQL that mean exactly this function, with its first signature. Others (and
+            /// operators) get their types and their function by rules of the binder.
+            #[must_use]
+            pub fn sql_names(self) -> &'static [&'static str] {
+                match self { $(Self::$variant => &[$($sql),*],)* }
+            }
+
+            fn signature_text(self) -> &'static str {
+                match self { $(Self::$variant => $signatures,)* }
+            }
+
+            fn failure(self) -> Failure {
+                match self { $(Self::$variant => Failure::$failure,)* }
+            }
         }
     };
 }
 
+// Name in a tree, names in SQL, signatures (see `signature.rs`), when it fails.
 functions! {
-    And = "and", Or = "or", Not = "not", Equal = "=", EqualNullSafe = "<=>", Less = "<", LessEqual = "<=", Greater = ">", GreaterEqual = ">=",
-    IsNull = "isnull", IsNotNull = "isnotnull", IsNan = "isnan",
-    Add = "+", Subtract = "-", Multiply = "*", Divide = "/", IntegralDivide = "div", Remainder = "%", PositiveModulo = "pmod", Negative = "negative",
-    Abs = "abs", Sign = "sign", Round = "round", BankersRound = "bround", Floor = "floor", Ceil = "ceil", Sqrt = "sqrt", Exp = "exp", Ln = "ln", Log = "log",
-    Log10 = "log10",
-    Pow = "pow", Greatest = "greatest", Least = "least",
-    Like = "like", RLike = "rlike", StartsWith = "startswith", EndsWith = "endswith", Contains = "contains", Lower = "lower", Upper = "upper", Trim = "trim",
-    LeftTrim = "ltrim", RightTrim = "rtrim", Length = "length", OctetLength = "octet_length", Substring = "substring", Concat = "concat", ConcatWs = "concat_ws",
-    Replace = "replace", LeftPad = "lpad", RightPad = "rpad", Repeat = "repeat", Reverse = "reverse", Instr = "instr", Locate = "locate", Left = "left",
-    Right = "right", SplitPart = "split_part", InitCap = "initcap", Hex = "hex", Unhex = "unhex", Md5 = "md5", Sha2 = "sha2",
-    If = "if", Case = "case", Coalesce = "coalesce", NullIf = "nullif", Nvl2 = "nvl2",
-    Year = "year", Month = "month", Day = "day", Quarter = "quarter", DayOfWeek = "dayofweek", Weekday = "weekday", DayOfYear = "dayofyear",
-    WeekOfYear = "weekofyear", Hour = "hour", Minute = "minute", Second = "second", DateTrunc = "date_trunc", Trunc = "trunc", DateAdd = "date_add",
-    DateSub = "date_sub", AddMonths = "add_months", MonthsBetween = "months_between", DateDiff = "datediff", LastDay = "last_day", NextDay = "next_day",
-    DateFormat = "date_format", MakeDate = "make_date", UnixMicros = "unix_micros", TimestampMicros = "timestamp_micros",
-    TimestampSeconds = "timestamp_seconds", UnixTimestamp = "unix_timestamp", FromUnixtime = "from_unixtime", TimestampAddMonths = "timestamp_add_months",
-    TimestampAddMicros = "timestamp_add_micros",
-    Size = "size", ArrayContains = "array_contains", ElementAt = "element_at", Get = "get", GetItem = "getitem", GetField = "getfield", MapKeys = "map_keys", MapValues = "map_values",
-    MakeArray = "array", MakeMap = "map", NamedStruct = "named_struct",
-    BitAnd = "bitand", BitOr = "bitor", BitXor = "bitxor", BitNot = "bitnot", ShiftLeft = "shiftleft", ShiftRight = "shiftright",
+    // Logic and comparison.
+    And: "and" [] "(boolean, boolean+) -> boolean" Never,
+    Or: "or" [] "(boolean, boolean+) -> boolean" Never,
+    Not: "not" [] "(boolean) -> boolean" Never,
+    Equal: "=" [] "(T: ordered, T) -> boolean" Never,
+    EqualNullSafe: "<=>" [] "(T: ordered, T) -> boolean" Never,
+    Less: "<" [] "(T: ordered, T) -> boolean" Never,
+    LessEqual: "<=" [] "(T: ordered, T) -> boolean" Never,
+    Greater: ">" [] "(T: ordered, T) -> boolean" Never,
+    GreaterEqual: ">=" [] "(T: ordered, T) -> boolean" Never,
+    IsNull: "isnull" ["isnull"] "(any) -> boolean" Never,
+    IsNotNull: "isnotnull" ["isnotnull"] "(any) -> boolean" Never,
+    IsNan: "isnan" [] "(float | double) -> boolean" Never,
+    // Arithmetic; a decimal result has the precision and scale that the caller states.
+    Add: "+" [] "(decimal, decimal) -> decimal; (T: integral | real, T) -> T" AnsiUnlessReal,
+    Subtract: "-" [] "(decimal, decimal) -> decimal; (T: integral | real, T) -> T" AnsiUnlessReal,
+    Multiply: "*" [] "(decimal, decimal) -> decimal; (T: integral | real, T) -> T" AnsiUnlessReal,
+    Divide: "/" [] "(decimal, decimal) -> decimal; (T: real, T) -> T" Ansi,
+    IntegralDivide: "div" [] "(decimal, decimal) -> long; (T: integral, T) -> long" Ansi,
+    Remainder: "%" [] "(decimal, decimal) -> decimal; (T: integral | real, T) -> T" Ansi,
+    PositiveModulo: "pmod" [] "(decimal, decimal) -> decimal; (T: integral | real, T) -> T" Ansi,
+    Negative: "negative" [] "(T: number) -> T" AnsiUnlessReal,
+    Abs: "abs" [] "(T: number) -> T" AnsiUnlessReal,
+    Sign: "sign" ["sign", "signum"] "(double) -> double" Never,
+    // HALF_UP.
+    Round: "round" []
+        "(decimal, integer?) -> decimal; (T: integral | real, integer?) -> T" AnsiUnlessReal,
+    // HALF_EVEN.
+    BankersRound: "bround" []
+        "(decimal, integer?) -> decimal; (T: integral | real, integer?) -> T" AnsiUnlessReal,
+    Floor: "floor" [] "(decimal) -> decimal; (double | long) -> long" AnsiIfDecimal,
+    Ceil: "ceil" [] "(decimal) -> decimal; (double | long) -> long" AnsiIfDecimal,
+    // NaN below zero.
+    Sqrt: "sqrt" ["sqrt"] "(double) -> double" Never,
+    Exp: "exp" ["exp"] "(double) -> double" Never,
+    // Logarithms: null at or below zero, of the base too.
+    Ln: "ln" ["ln"] "(double) -> double" Never,
+    Log: "log" [] "(double, double) -> double" Never,
+    Log10: "log10" ["log10"] "(double) -> double" Never,
+    Pow: "pow" ["pow", "power"] "(double, double) -> double" Never,
+    // Nulls are ignored, NaN is the greatest.
+    Greatest: "greatest" [] "(T: ordered, T+) -> T" Never,
+    Least: "least" [] "(T: ordered, T+) -> T" Never,
+    BitAnd: "bitand" [] "(T: integral, T) -> T" Never,
+    BitOr: "bitor" [] "(T: integral, T) -> T" Never,
+    BitXor: "bitxor" [] "(T: integral, T) -> T" Never,
+    BitNot: "bitnot" [] "(T: integral) -> T" Never,
+    ShiftLeft: "shiftleft" [] "(T: integer | long, integer) -> T" Never,
+    ShiftRight: "shiftright" [] "(T: integer | long, integer) -> T" Never,
+    // Strings and binary values.
+    Like: "like" [] "(string, string, string?) -> boolean" Always,
+    RLike: "rlike" ["rlike", "regexp", "regexp_like"] "(string, string) -> boolean" Never,
+    StartsWith: "startswith" ["startswith"]
+        "(string, string) -> boolean; (binary, binary) -> boolean" Never,
+    EndsWith: "endswith" ["endswith"]
+        "(string, string) -> boolean; (binary, binary) -> boolean" Never,
+    Contains: "contains" ["contains"]
+        "(string, string) -> boolean; (binary, binary) -> boolean" Never,
+    Lower: "lower" ["lower", "lcase"] "(string) -> string" Never,
+    Upper: "upper" ["upper", "ucase"] "(string) -> string" Never,
+    // Only U+0020 is removed unless the second argument has the characters.
+    Trim: "trim" [] "(string, string?) -> string" Never,
+    LeftTrim: "ltrim" [] "(string, string?) -> string" Never,
+    RightTrim: "rtrim" [] "(string, string?) -> string" Never,
+    // Code points of a string, bytes of a binary value.
+    Length: "length" ["length", "len", "char_length", "character_length"]
+        "(string | binary) -> integer" Never,
+    OctetLength: "octet_length" ["octet_length"] "(string | binary) -> integer" Never,
+    Substring: "substring" [] "(T: string | binary, integer, integer?) -> T" Never,
+    Concat: "concat" [] "(T: string | binary | array, T*) -> T" Never,
+    ConcatWs: "concat_ws" [] "(string, string | array<string>*) -> string" Never,
+    Replace: "replace" ["replace"] "(string, string, string = \"\") -> string" Always,
+    LeftPad: "lpad" [] "(string, integer, string?) -> string" Always,
+    RightPad: "rpad" [] "(string, integer, string?) -> string" Always,
+    Repeat: "repeat" ["repeat"] "(string, integer) -> string" Always,
+    Reverse: "reverse" [] "(T: string | array) -> T" Never,
+    Instr: "instr" ["instr"] "(string, string) -> integer" Never,
+    Locate: "locate" ["locate", "position"] "(string, string, integer = 1) -> integer" Never,
+    Left: "left" [] "(T: string | binary, integer) -> T" Never,
+    Right: "right" ["right"] "(string, integer) -> string; (binary, integer) -> binary" Never,
+    SplitPart: "split_part" ["split_part"] "(string, string, integer) -> string" Always,
+    InitCap: "initcap" ["initcap"] "(string) -> string" Never,
+    Hex: "hex" [] "(long | string | binary) -> string" Never,
+    Unhex: "unhex" ["unhex"] "(string) -> binary" Never,
+    Md5: "md5" ["md5"] "(binary) -> string" Never,
+    Sha2: "sha2" ["sha2"] "(binary, integer) -> string" Never,
+    // Branches.
+    If: "if" [] "(boolean, T, T) -> T" Never,
+    Case: "case" [] "({boolean, T}+, T?) -> T" Never,
+    Coalesce: "coalesce" [] "(T+) -> T" Never,
+    // Parts of dates and timestamps.
+    Year: "year" ["year"] "(date) -> integer; (timestamp | timestamp_ntz) -> integer" Never,
+    Month: "month" ["month"] "(date) -> integer; (timestamp | timestamp_ntz) -> integer" Never,
+    Day: "day" ["day", "dayofmonth"]
+        "(date) -> integer; (timestamp | timestamp_ntz) -> integer" Never,
+    Quarter: "quarter" ["quarter"]
+        "(date) -> integer; (timestamp | timestamp_ntz) -> integer" Never,
+    // Sunday is 1.
+    DayOfWeek: "dayofweek" ["dayofweek"]
+        "(date) -> integer; (timestamp | timestamp_ntz) -> integer" Never,
+    // Monday is 0.
+    Weekday: "weekday" ["weekday"]
+        "(date) -> integer; (timestamp | timestamp_ntz) -> integer" Never,
+    DayOfYear: "dayofyear" ["dayofyear"]
+        "(date) -> integer; (timestamp | timestamp_ntz) -> integer" Never,
+    // Of the ISO week.
+    WeekOfYear: "weekofyear" ["weekofyear"]
+        "(date) -> integer; (timestamp | timestamp_ntz) -> integer" Never,
+    Hour: "hour" ["hour"] "(timestamp | timestamp_ntz) -> integer" Never,
+    Minute: "minute" ["minute"] "(timestamp | timestamp_ntz) -> integer" Never,
+    Second: "second" ["second"] "(timestamp | timestamp_ntz) -> integer" Never,
+    // Null for an unknown unit.
+    DateTrunc: "date_trunc" ["date_trunc"]
+        "(string, timestamp) -> timestamp; (string, timestamp_ntz) -> timestamp_ntz" Always,
+    Trunc: "trunc" ["trunc"] "(date, string) -> date" Never,
+    DateFormat: "date_format" ["date_format"]
+        "(timestamp, string) -> string; (date | timestamp_ntz, string) -> string" IfDateArgument,
+    UnixMicros: "unix_micros" [] "(timestamp) -> long" Never,
+    UnixTimestamp: "unix_timestamp" [] "(date | timestamp | timestamp_ntz) -> long" IfDateArgument,
+    // Arithmetic of dates and timestamps.
+    DateAdd: "date_add" ["date_add", "dateadd"] "(date, byte | short | integer) -> date" Never,
+    DateSub: "date_sub" ["date_sub"] "(date, byte | short | integer) -> date" Never,
+    AddMonths: "add_months" ["add_months"]
+        "(date, integer) -> date; (date, byte | short) -> date" Always,
+    MonthsBetween: "months_between" ["months_between"]
+        "(timestamp, timestamp, boolean = true) -> double" Always,
+    // The end is the first argument.
+    DateDiff: "datediff" ["datediff", "date_diff"] "(date, date) -> integer" Never,
+    LastDay: "last_day" ["last_day"] "(date) -> date" Never,
+    NextDay: "next_day" ["next_day"] "(date, string) -> date" Ansi,
+    MakeDate: "make_date" ["make_date"] "(integer, integer, integer) -> date" Ansi,
+    TimestampMicros: "timestamp_micros" ["timestamp_micros"] "(integral) -> timestamp" Always,
+    TimestampSeconds: "timestamp_seconds" [] "(number) -> timestamp" Always,
+    FromUnixtime: "from_unixtime" ["from_unixtime"]
+        "(long, string = \"yyyy-MM-dd HH:mm:ss\") -> string" Never,
+    // `ts + INTERVAL n MONTH`.
+    TimestampAddMonths: "timestamp_add_months" []
+        "(T: timestamp | timestamp_ntz, integer) -> T" Always,
+    // `ts + INTERVAL .. DAY TO SECOND`; whole days by the calendar of the zone.
+    TimestampAddMicros: "timestamp_add_micros" []
+        "(T: timestamp | timestamp_ntz, long) -> T" Always,
+    // Nested values.
+    Size: "size" [] "(array | map) -> integer" Never,
+    ArrayContains: "array_contains" [] "(array<T: ordered>, T) -> boolean" Never,
+    // From 1; an index outside raises.
+    ElementAt: "element_at" [] "(array<T>, integer) -> T; (map<K: ordered, V>, K) -> V" Always,
+    // From 0; null outside.
+    Get: "get" [] "(array<T>, integer) -> T; (map<K: ordered, V>, K) -> V" Never,
+    // `array[i]`, from 0: an index outside raises in ANSI mode.
+    GetItem: "getitem" [] "(array<T>, integer) -> T; (map<K: ordered, V>, K) -> V" Ansi,
+    GetField: "getfield" [] "(struct, string) -> any" Never,
+    MapKeys: "map_keys" [] "(map<K, V>) -> array<K>" Never,
+    MapValues: "map_values" [] "(map<K, V>) -> array<V>" Never,
+    MakeArray: "array" [] "(T*) -> array<T>" Never,
+    // A null key raises, and so do two equal ones.
+    MakeMap: "map" [] "({K, V}*) -> map<K, V>" Always,
+    NamedStruct: "named_struct" [] "({string, any}+) -> struct" Never,
 }
 
-fn is_integral(t: &DataType) -> bool {
-    matches!(
-        t,
-        DataType::Byte | DataType::Short | DataType::Integer | DataType::Long
-    )
-}
-
-fn is_real(t: &DataType) -> bool {
-    matches!(t, DataType::Float | DataType::Double)
-}
-
-fn is_decimal(t: &DataType) -> bool {
-    matches!(t, DataType::Decimal(..))
-}
-
-fn is_numeric(t: &DataType) -> bool {
-    is_integral(t) || is_real(t) || is_decimal(t)
-}
-
-fn is_timestamp(t: &DataType) -> bool {
-    matches!(t, DataType::Timestamp | DataType::TimestampNtz)
-}
-
-fn is_time(t: &DataType) -> bool {
-    matches!(t, DataType::Date) || is_timestamp(t)
-}
-
-fn is_string(t: &DataType) -> bool {
-    matches!(t, DataType::String)
-}
-
-fn is_string_or_binary(t: &DataType) -> bool {
-    matches!(t, DataType::String | DataType::Binary)
-}
-
-/// Types that have an order and an equality here. Nested values are compared element by element.
-fn is_ordered(t: &DataType) -> bool {
-    match t {
-        DataType::Struct(s) => s.fields.iter().all(|f| is_ordered(&f.data_type)),
-        DataType::Array(a) => is_ordered(&a.element),
-        DataType::Map(_) | DataType::Variant => false,
-        _ => true,
-    }
-}
-
-/// Equality of two types, ignoring the nullability of their parts.
-#[must_use]
-pub fn same(a: &DataType, b: &DataType) -> bool {
-    match (a, b) {
-        (DataType::Struct(a), DataType::Struct(b)) => {
-            a.fields.len() == b.fields.len()
-                && a.fields
-                    .iter()
-                    .zip(&b.fields)
-                    .all(|(a, b)| a.name == b.name && same(&a.data_type, &b.data_type))
-        }
-        (DataType::Array(a), DataType::Array(b)) => same(&a.element, &b.element),
-        (DataType::Map(a), DataType::Map(b)) => same(&a.key, &b.key) && same(&a.value, &b.value),
-        _ => a == b,
-    }
-}
-
-/// Whether all types are the same, ignoring the nullability of their parts.
-fn all_same(types: &[&DataType]) -> bool {
-    types
+static SIGNATURES: LazyLock<Vec<Vec<Signature>>> = LazyLock::new(|| {
+    // A test reads all of them, so none is left out.
+    Function::ALL
         .iter()
-        .zip(types.iter().skip(1))
-        .all(|(a, b)| same(a, b))
-}
+        .map(|function| parse_signatures(function.signature_text()).unwrap_or_default())
+        .collect()
+});
 
 impl Function {
+    /// The types that the function takes and returns.
+    #[must_use]
+    pub fn signatures(self) -> &'static [Signature] {
+        SIGNATURES.get(self as usize).map_or(&[], Vec::as_slice)
+    }
+
     /// Whether the function accepts arguments of these types and returns this type.
     #[must_use]
     pub fn accepts(self, args: &[&DataType], result: &DataType) -> bool {
-        // Every function is in one group only; the others return false for it.
-        self.accepts_as_predicate(args, result)
-            || self.accepts_as_arithmetic(args, result)
-            || self.accepts_as_bitwise(args, result)
-            || self.accepts_as_string(args, result)
-            || self.accepts_as_conditional(args, result)
-            || self.accepts_as_date_part(args, result)
-            || self.accepts_as_date_arithmetic(args, result)
-            || self.accepts_as_collection(args, result)
-            || self.accepts_as_constructor(args, result)
-    }
-
-    /// [`Function::accepts`] of the logical operators, comparisons and null tests.
-    fn accepts_as_predicate(self, args: &[&DataType], result: &DataType) -> bool {
-        use DataType as T;
-        use Function as F;
-        let accepted = match (self, args) {
-            (F::And | F::Or, [_, _, ..]) => args.iter().all(|t| matches!(t, T::Boolean)),
-            (F::Not, [T::Boolean]) | (F::IsNull | F::IsNotNull, [_]) => true,
-            (
-                F::Equal | F::EqualNullSafe | F::Less | F::LessEqual | F::Greater | F::GreaterEqual,
-                [a, b],
-            ) => same(a, b) && is_ordered(a),
-            (F::IsNan, [a]) => is_real(a),
-            _ => false,
-        };
-        accepted && *result == T::Boolean
-    }
-
-    /// [`Function::accepts`] of the arithmetic operators and mathematical functions.
-    fn accepts_as_arithmetic(self, args: &[&DataType], result: &DataType) -> bool {
-        use DataType as T;
-        use Function as F;
-        match (self, args) {
-            (
-                F::Add | F::Subtract | F::Multiply | F::Divide | F::Remainder | F::PositiveModulo,
-                [T::Decimal(..), T::Decimal(..)],
-            ) => is_decimal(result),
-            (F::IntegralDivide, [T::Decimal(..), T::Decimal(..)]) => *result == T::Long,
-            (F::Add | F::Subtract | F::Multiply | F::Remainder | F::PositiveModulo, [a, b]) => {
-                a == b && (is_integral(a) || is_real(a)) && result == *a
+        self.signatures()
+            .iter()
+            .any(|signature| signature.accepts(args, result))
+            && match (self, result) {
+                (Self::MakeMap, DataType::Map(map)) => is_map_constructible(map),
+                (Self::NamedStruct, DataType::Struct(fields)) => has_values_of(args, fields),
+                _ => true,
             }
-            (F::Divide, [a, b]) => a == b && is_real(a) && result == *a,
-            (F::IntegralDivide, [a, b]) => a == b && is_integral(a) && *result == T::Long,
-            (F::Negative | F::Abs, [a]) => is_numeric(a) && result == *a,
-            (F::Sign | F::Sqrt | F::Exp | F::Ln | F::Log10, [T::Double])
-            | (F::Pow | F::Log, [T::Double, T::Double]) => *result == T::Double,
-            (F::Round | F::BankersRound | F::Floor | F::Ceil, [T::Decimal(..)])
-            | (F::Round | F::BankersRound, [T::Decimal(..), T::Integer]) => is_decimal(result),
-            (F::Floor | F::Ceil, [T::Double | T::Long]) => *result == T::Long,
-            (F::Round | F::BankersRound, [a] | [a, T::Integer]) => {
-                (is_integral(a) || is_real(a)) && result == *a
-            }
-            _ => false,
-        }
-    }
-
-    /// [`Function::accepts`] of the functions of bits.
-    fn accepts_as_bitwise(self, args: &[&DataType], result: &DataType) -> bool {
-        use DataType as T;
-        use Function as F;
-        match (self, args) {
-            (F::BitAnd | F::BitOr | F::BitXor, [a, b]) => a == b && is_integral(a) && result == *a,
-            (F::BitNot, [a]) => is_integral(a) && result == *a,
-            (F::ShiftLeft | F::ShiftRight, [a, T::Integer]) => {
-                matches!(a, T::Integer | T::Long) && result == *a
-            }
-            _ => false,
-        }
-    }
-
-    /// [`Function::accepts`] of the functions of strings and binary values.
-    fn accepts_as_string(self, args: &[&DataType], result: &DataType) -> bool {
-        use DataType as T;
-        use Function as F;
-        match (self, args) {
-            (F::Like, [T::String, T::String] | [T::String, T::String, T::String])
-            | (F::RLike, [T::String, T::String]) => *result == T::Boolean,
-            (F::StartsWith | F::EndsWith | F::Contains, [a, b]) => {
-                a == b && is_string_or_binary(a) && *result == T::Boolean
-            }
-            (F::Lower | F::Upper | F::InitCap, [T::String])
-            | (F::Trim | F::LeftTrim | F::RightTrim, [T::String] | [T::String, T::String])
-            | (F::Replace, [T::String, T::String] | [T::String, T::String, T::String])
-            | (
-                F::LeftPad | F::RightPad,
-                [T::String, T::Integer] | [T::String, T::Integer, T::String],
-            )
-            | (F::Repeat, [T::String, T::Integer])
-            | (F::SplitPart, [T::String, T::String, T::Integer])
-            | (F::Hex, [T::Long | T::String | T::Binary])
-            | (F::Md5, [T::Binary])
-            | (F::Sha2, [T::Binary, T::Integer]) => *result == T::String,
-            (F::Length | F::OctetLength, [a]) => is_string_or_binary(a) && *result == T::Integer,
-            (F::Substring, [a, T::Integer] | [a, T::Integer, T::Integer])
-            | (F::Left | F::Right, [a, T::Integer]) => is_string_or_binary(a) && result == *a,
-            (F::Concat, [a, ..]) => {
-                (is_string_or_binary(a) || matches!(a, T::Array(_)))
-                    && all_same(args)
-                    && same(result, a)
-            }
-            (F::ConcatWs, [T::String, rest @ ..]) => {
-                rest.iter()
-                    .all(|t| is_string(t) || matches!(t, T::Array(a) if is_string(&a.element)))
-                    && *result == T::String
-            }
-            (F::Reverse, [a]) => (is_string(a) || matches!(a, T::Array(_))) && same(result, a),
-            (F::Instr, [T::String, T::String])
-            | (F::Locate, [T::String, T::String] | [T::String, T::String, T::Integer]) => {
-                *result == T::Integer
-            }
-            (F::Unhex, [T::String]) => *result == T::Binary,
-            _ => false,
-        }
-    }
-
-    /// [`Function::accepts`] of the functions that return one of their arguments.
-    fn accepts_as_conditional(self, args: &[&DataType], result: &DataType) -> bool {
-        use DataType as T;
-        use Function as F;
-        match (self, args) {
-            (F::Greatest | F::Least, [a, _, ..]) => {
-                all_same(args) && is_ordered(a) && same(result, a)
-            }
-            (F::If, [T::Boolean, a, b]) | (F::Nvl2, [_, a, b]) => same(a, b) && same(result, a),
-            (F::Case, [_, _, ..]) => args.chunks(2).all(|pair| match pair {
-                [condition, value] => matches!(condition, T::Boolean) && same(value, result),
-                otherwise => otherwise.iter().all(|t| same(t, result)),
-            }),
-            (F::Coalesce, [a, ..]) => all_same(args) && same(result, a),
-            (F::NullIf, [a, b]) => same(a, b) && is_ordered(a) && same(result, a),
-            _ => false,
-        }
-    }
-
-    /// [`Function::accepts`] of the functions that take dates and timestamps apart, truncate or
-    /// format them.
-    fn accepts_as_date_part(self, args: &[&DataType], result: &DataType) -> bool {
-        use DataType as T;
-        use Function as F;
-        match (self, args) {
-            (
-                F::Year
-                | F::Month
-                | F::Day
-                | F::Quarter
-                | F::DayOfWeek
-                | F::Weekday
-                | F::DayOfYear
-                | F::WeekOfYear,
-                [a],
-            ) => is_time(a) && *result == T::Integer,
-            (F::Hour | F::Minute | F::Second, [a]) => is_timestamp(a) && *result == T::Integer,
-            (F::DateTrunc, [T::String, a]) => is_timestamp(a) && result == *a,
-            (F::Trunc, [T::Date, T::String]) => *result == T::Date,
-            (F::DateFormat, [a, T::String]) => is_time(a) && *result == T::String,
-            (F::UnixMicros, [T::Timestamp]) => *result == T::Long,
-            (F::UnixTimestamp, [a]) => is_time(a) && *result == T::Long,
-            _ => false,
-        }
-    }
-
-    /// [`Function::accepts`] of the functions that compute with dates and timestamps or make them,
-    /// and of `from_unixtime`.
-    fn accepts_as_date_arithmetic(self, args: &[&DataType], result: &DataType) -> bool {
-        use DataType as T;
-        use Function as F;
-        match (self, args) {
-            (F::NextDay, [T::Date, T::String])
-            | (F::LastDay, [T::Date])
-            | (
-                F::DateAdd | F::DateSub | F::AddMonths,
-                [T::Date, T::Integer | T::Short | T::Byte],
-            )
-            | (F::MakeDate, [T::Integer, T::Integer, T::Integer]) => *result == T::Date,
-            (
-                F::MonthsBetween,
-                [T::Timestamp, T::Timestamp] | [T::Timestamp, T::Timestamp, T::Boolean],
-            ) => *result == T::Double,
-            (F::DateDiff, [T::Date, T::Date]) => *result == T::Integer,
-            (F::TimestampMicros, [a]) => is_integral(a) && *result == T::Timestamp,
-            (F::TimestampSeconds, [a]) => is_numeric(a) && *result == T::Timestamp,
-            (F::TimestampAddMonths, [a, T::Integer]) | (F::TimestampAddMicros, [a, T::Long]) => {
-                is_timestamp(a) && result == *a
-            }
-            (F::FromUnixtime, [T::Long] | [T::Long, T::String]) => *result == T::String,
-            _ => false,
-        }
-    }
-
-    /// [`Function::accepts`] of the functions that read arrays, maps and structs.
-    fn accepts_as_collection(self, args: &[&DataType], result: &DataType) -> bool {
-        use DataType as T;
-        use Function as F;
-        match (self, args) {
-            (F::Size, [T::Array(_) | T::Map(_)]) => *result == T::Integer,
-            (F::ArrayContains, [T::Array(a), value]) => {
-                same(&a.element, value) && is_ordered(value) && *result == T::Boolean
-            }
-            (F::ElementAt | F::Get | F::GetItem, [T::Array(a), T::Integer]) => {
-                same(&a.element, result)
-            }
-            (F::ElementAt | F::Get | F::GetItem, [T::Map(m), key]) => {
-                same(&m.key, key) && is_ordered(key) && same(&m.value, result)
-            }
-            (F::GetField, [T::Struct(_), T::String]) => true,
-            (F::MapKeys, [T::Map(m)]) => matches!(result, T::Array(a) if same(&a.element, &m.key)),
-            (F::MapValues, [T::Map(m)]) => {
-                matches!(result, T::Array(a) if same(&a.element, &m.value))
-            }
-            _ => false,
-        }
-    }
-
-    /// [`Function::accepts`] of the functions that make arrays, maps and structs.
-    fn accepts_as_constructor(self, args: &[&DataType], result: &DataType) -> bool {
-        use DataType as T;
-        use Function as F;
-        match (self, args) {
-            (F::MakeArray, _) => {
-                matches!(result, T::Array(a) if args.iter().all(|t| same(t, &a.element)))
-            }
-            (F::MakeMap, _) => {
-                let pairs = |m: &MapType| {
-                    args.chunks(2)
-                        .all(|pair| matches!(pair, [k, v] if same(k, &m.key) && same(v, &m.value)))
-                };
-                // Arrow does not support map keys of the null type.
-                matches!(result, T::Map(m) if is_ordered(&m.key) && !matches!(m.key, T::Void) && pairs(m))
-            }
-            (F::NamedStruct, [_, _, ..]) => {
-                let pairs = |s: &StructType| {
-                    args.chunks(2)
-                        .zip(&s.fields)
-                        .all(|(pair, f)| matches!(pair, [T::String, v] if same(v, &f.data_type)))
-                };
-                matches!(result, T::Struct(s) if args.len() == 2 * s.fields.len() && pairs(s))
-            }
-            _ => false,
-        }
     }
 
     /// Whether evaluating the function itself (not its arguments) can raise an error for some row.
     #[must_use]
     pub fn can_fail(self, args: &[&DataType], result: &DataType, ansi: bool) -> bool {
-        use Function as F;
-        let whole_or_decimal = || !args.iter().any(|t| is_real(t));
-        match self {
-            F::Negative | F::Abs if is_decimal(result) => true,
-            F::Add
-            | F::Subtract
-            | F::Multiply
-            | F::Negative
-            | F::Abs
-            | F::Round
-            | F::BankersRound => ansi && whole_or_decimal(),
-            F::Floor | F::Ceil => ansi && is_decimal(result),
-            F::Divide
-            | F::IntegralDivide
-            | F::Remainder
-            | F::PositiveModulo
-            | F::NextDay
-            | F::MakeDate
-            | F::GetItem => ansi,
-            F::ElementAt
-            | F::MakeMap
-            | F::AddMonths
-            | F::DateTrunc
-            | F::MonthsBetween
-            | F::TimestampSeconds
-            | F::TimestampMicros
-            | F::TimestampAddMonths
-            | F::TimestampAddMicros
-            | F::SplitPart => true,
-            // The value may exceed the memory limit of a row.
-            F::Repeat | F::LeftPad | F::RightPad | F::Replace => true,
-            // A pattern that is a literal is checked while the tree is read.
-            F::Like => true,
-            F::UnixTimestamp | F::DateFormat => args.iter().any(|t| matches!(t, DataType::Date)),
-            _ => false,
+        // The decimal with the opposite sign may need a digit more, in either mode.
+        if matches!(self, Self::Negative | Self::Abs) && is_decimal(result) {
+            return true;
+        }
+        match self.failure() {
+            Failure::Never => false,
+            Failure::Ansi => ansi,
+            Failure::AnsiUnlessReal => ansi && !args.iter().any(|data_type| is_real(data_type)),
+            Failure::AnsiIfDecimal => ansi && is_decimal(result),
+            Failure::IfDateArgument => args.iter().any(|t| matches!(t, DataType::Date)),
+            Failure::Always => true,
         }
     }
 
@@ -444,6 +302,55 @@ impl Function {
     }
 }
 
+/// Arrow does not support map keys of the null type, and keys are compared.
+fn is_map_constructible(map: &MapType) -> bool {
+    is_ordered(&map.key) && !matches!(map.key, DataType::Void)
+}
+
+/// Whether the arguments of a struct constructor, names and values by turns, have its fields' types.
+fn has_values_of(args: &[&DataType], fields: &StructType) -> bool {
+    args.len() == 2 * fields.fields.len()
+        && args
+            .iter()
+            .skip(1)
+            .step_by(2)
+            .zip(&fields.fields)
+            .all(|(value, field)| same(value, &field.data_type))
+}
+
+/// A name in SQL that means exactly one function of the core.
+#[derive(Debug, serde::Serialize)]
+pub struct SqlFunction {
+    /// The name in SQL.
+    pub name: &'static str,
+    /// The function's name in a tree.
+    pub function: &'static str,
+    /// The parameters; arguments are converted to their types.
+    pub parameters: &'static [Parameter],
+    /// The type of the result.
+    pub result: &'static str,
+}
+
+/// The functions of SQL that need no rule of the binder.
+#[must_use]
+pub fn sql_functions() -> Vec<SqlFunction> {
+    let mut sql_functions = Vec::new();
+    for function in Function::ALL {
+        let Some(signature) = function.signatures().first() else {
+            continue;
+        };
+        for name in function.sql_names() {
+            sql_functions.push(SqlFunction {
+                name,
+                function: function.name(),
+                parameters: &signature.parameters,
+                result: &signature.result_type,
+            });
+        }
+    }
+    sql_functions
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -457,13 +364,42 @@ mod tests {
     }
 
     #[test]
+    fn every_signature_is_readable_and_accepts_types() {
+        for function in Function::ALL {
+            let signatures = parse_signatures(function.signature_text());
+            assert!(
+                signatures.is_ok_and(|list| !list.is_empty()),
+                "{function:?}"
+            );
+        }
+        assert!(parse_signatures("(strin) -> string").is_err());
+        assert!(parse_signatures("string -> string").is_err());
+    }
+
+    #[test]
     fn arguments_of_other_types_are_not_accepted() {
         use DataType as T;
         assert!(Function::Add.accepts(&[&T::Integer, &T::Integer], &T::Integer));
         assert!(!Function::Add.accepts(&[&T::Integer, &T::Long], &T::Long));
         assert!(!Function::Divide.accepts(&[&T::Integer, &T::Integer], &T::Double));
         assert!(!Function::Add.accepts(&[&T::Integer], &T::Integer));
+        assert!(!Function::Add.accepts(&[&T::Integer; 3], &T::Integer));
         assert!(!Function::Case.accepts(&[&T::Integer, &T::Integer], &T::Integer));
         assert!(Function::Case.accepts(&[&T::Boolean, &T::Long, &T::Long], &T::Long));
+        assert!(!Function::Case.accepts(&[&T::Boolean, &T::Long, &T::Integer], &T::Long));
+        assert!(!Function::Case.accepts(&[&T::Boolean], &T::Long));
+        assert!(Function::ConcatWs.accepts(&[&T::String], &T::String));
+        assert!(!Function::Coalesce.accepts(&[], &T::String));
+        assert!(Function::Locate.accepts(&[&T::String; 2], &T::Integer));
+    }
+
+    #[test]
+    fn a_default_is_a_value_of_the_table() {
+        let signature = &Function::FromUnixtime.signatures()[0];
+        let default = signature.parameters[1].default.as_ref();
+        assert_eq!(
+            default.and_then(|value| value.as_str()),
+            Some("yyyy-MM-dd HH:mm:ss")
+        );
     }
 }

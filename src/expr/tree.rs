@@ -1,17 +1,19 @@
-//! The tree: JSON of the binder -> checked [`BoundExpr`], and back to Spark SQL for messages.
+//! The tree: a [`BoundTree`](super::BoundTree) -> checked [`BoundExpr`], and back to Spark SQL for
+//! messages.
 //!
 //! Everything that does not depend on rows is resolved here: names, argument types, literal values,
-//! sets of IN lists, patterns. After [`BoundExpr::from_json`] an evaluation fails only because of a
+//! sets of IN lists, patterns. After [`BoundExpr::new`] an evaluation fails only because of a
 //! value or because a batch lacks a column.
 //!
-//! Cost: linear in the JSON text. The JSON parser limits depth (128 levels, about 60 nested calls);
-//! chains of AND and OR are flattened here and may arrive as one call of many arguments, so long
-//! conditions are not deep.
+//! Cost: linear in the tree. Chains of AND and OR are flattened here and may arrive as one call of
+//! many arguments, so long conditions are not deep.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fmt::{self, Write};
 use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
 
 use crate::expr::function::Function;
 use crate::expr::in_set::InSet;
@@ -21,7 +23,8 @@ use crate::protocol::calendar::TimeZoneSpec;
 use crate::protocol::schema::DataType;
 
 /// The behaviour of a cast for a value that the target type cannot hold.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum CastMode {
     /// Raise.
     Ansi,

@@ -990,15 +990,15 @@ fn filter(expr: serde_json::Value) -> Option<Arc<BoundExpr>> {
 }
 
 fn column(name: &str, data_type: &str) -> serde_json::Value {
-    serde_json::json!({"k": "col", "path": name.split('.').collect::<Vec<_>>(), "t": data_type})
+    serde_json::json!({"column":{"path":name.split('.').collect::<Vec<_>>(),"data_type":data_type}})
 }
 
 fn literal(value: impl Into<serde_json::Value>, data_type: &str) -> serde_json::Value {
-    serde_json::json!({"k": "lit", "v": value.into(), "t": data_type})
+    serde_json::json!({"literal":{"value":value.into(),"data_type":data_type}})
 }
 
 fn call(name: &str, args: Vec<serde_json::Value>) -> serde_json::Value {
-    serde_json::json!({"k": "call", "f": name, "a": args, "t": "boolean"})
+    serde_json::json!({"call":{"function":name,"arguments":args,"data_type":"boolean"}})
 }
 
 /// `count` rows in groups of `group` and pages of `page`.
@@ -1685,7 +1685,9 @@ fn bloom_filters_rule_out_row_groups() {
         ))
     };
     let list = || {
-        filter(serde_json::json!({"k": "in", "a": column("key", "long"), "v": [1, 3, 8_388_607]}))
+        filter(
+            serde_json::json!({"in_list":{"argument":column("key", "long"),"values":[1, 3, 8_388_607]}}),
+        )
     };
     let (_, without) = searched(false, true);
     let (_, with) = searched(true, true);

@@ -462,7 +462,6 @@ impl<'a> PruningEvaluator<'a> {
                     | Function::If
                     | Function::Case
                     | Function::Coalesce
-                    | Function::Nvl2
                     | Function::Locate
             );
         if known {

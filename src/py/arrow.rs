@@ -20,7 +20,7 @@ use super::error::to_python;
 use super::shared_batches::{
     ARRAY, BatchSource, ConsumerKind, SCHEMA, SharedBatches, StreamError, as_schema,
 };
-use super::values::BoundTree;
+use super::values::BoundArgument;
 use crate::error::{Error, Result};
 use crate::exec::{ProgressCounter, panic_error};
 use crate::scan::BatchStream;
@@ -484,7 +484,7 @@ pub(super) fn import_stream(object: &Bound<'_, PyAny>) -> PyResult<RecordBatchSt
 
 /// Evaluates a typed expression tree over every batch of a stream: one column, `value`.
 #[pyfunction]
-pub(super) fn evaluate(tree: BoundTree, stream: &Bound<'_, PyAny>) -> PyResult<ArrowStream> {
+pub(super) fn evaluate(tree: BoundArgument, stream: &Bound<'_, PyAny>) -> PyResult<ArrowStream> {
     let bound = tree.0;
     let reader = import_stream(stream)?;
     let nullable = Field::new(

@@ -13,7 +13,9 @@ use super::snapshot;
 use super::snapshot::PySnapshot;
 use super::store;
 use super::table;
+use super::values::IntoPython;
 use super::write;
+use crate::expr::{self, Function, SqlFunction};
 use pyo3::prelude::*;
 use std::ffi::{c_int, c_long};
 
@@ -94,6 +96,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(table::optimize, module)?)?;
     module.add_function(wrap_pyfunction!(version, module)?)?;
     module.add_function(wrap_pyfunction!(build_profile, module)?)?;
+    module.add_function(wrap_pyfunction!(function_names, module)?)?;
+    module.add_function(wrap_pyfunction!(sql_functions, module)?)?;
     Ok(())
 }
 
@@ -101,6 +105,21 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
 #[pyfunction]
 fn version() -> &'static str {
     env!("CARGO_PKG_VERSION")
+}
+
+/// The names of all functions that a bound expression can call.
+#[pyfunction]
+fn function_names() -> Vec<&'static str> {
+    Function::ALL
+        .iter()
+        .map(|function| function.name())
+        .collect()
+}
+
+/// The functions of SQL that each mean one function of the core, with their parameters.
+#[pyfunction]
+fn sql_functions() -> IntoPython<Vec<SqlFunction>> {
+    IntoPython(expr::sql_functions())
 }
 
 /// `release`, or `debug` for a slow development build.

@@ -14,7 +14,7 @@ use super::logging::warn;
 use super::open::{LogTailSource, OpenOptions, open_log};
 use super::runtime::wait;
 use super::store::PyStore;
-use super::values::{BoundTree, FromPython, IntoPython};
+use super::values::{BoundArgument, FromPython, IntoPython};
 use crate::error::{Error, NotFoundKind, Result};
 use crate::exec::{CancellationToken, ProgressCounter};
 use crate::expr::BoundExpr;
@@ -59,7 +59,7 @@ fn layout(string_view: bool) -> StringLayout {
     }
 }
 
-fn bound(predicate: Option<BoundTree>) -> Option<BoundExpr> {
+fn bound(predicate: Option<BoundArgument>) -> Option<BoundExpr> {
     predicate.map(|tree| tree.0)
 }
 
@@ -283,7 +283,7 @@ impl PySnapshot {
         &self,
         py: Python<'_>,
         columns: Option<Vec<String>>,
-        predicate: Option<BoundTree>,
+        predicate: Option<BoundArgument>,
         flatten: bool,
         partition_filter_only: bool,
         paths: Option<HashSet<String>>,
@@ -312,7 +312,7 @@ impl PySnapshot {
     fn file_uris(
         &self,
         py: Python<'_>,
-        predicate: Option<BoundTree>,
+        predicate: Option<BoundArgument>,
         as_in_log: bool,
         paths: Option<HashSet<String>>,
     ) -> PyResult<ArrowStream> {
@@ -355,7 +355,11 @@ impl PySnapshot {
     }
 
     #[pyo3(signature = (predicate=None))]
-    fn partitions(&self, py: Python<'_>, predicate: Option<BoundTree>) -> PyResult<ArrowStream> {
+    fn partitions(
+        &self,
+        py: Python<'_>,
+        predicate: Option<BoundArgument>,
+    ) -> PyResult<ArrowStream> {
         self.stream(py, move |core, cancel| {
             scan::partitions(&core, bound(predicate).as_ref(), cancel)
         })
@@ -367,7 +371,7 @@ impl PySnapshot {
         &self,
         py: Python<'_>,
         columns: Option<Vec<String>>,
-        predicate: Option<BoundTree>,
+        predicate: Option<BoundArgument>,
         limit: Option<usize>,
         batch_size: Option<usize>,
         string_view: bool,
@@ -404,7 +408,7 @@ impl PySnapshot {
     }
 
     #[pyo3(signature = (predicate=None))]
-    fn count(&self, py: Python<'_>, predicate: Option<BoundTree>) -> PyResult<u64> {
+    fn count(&self, py: Python<'_>, predicate: Option<BoundArgument>) -> PyResult<u64> {
         self.run(py, move |core, cancel| {
             scan::count(&core, bound(predicate).as_ref(), cancel)
         })
@@ -495,7 +499,7 @@ impl PySnapshot {
         starting_timestamp_ms: Option<i64>,
         ending_timestamp_ms: Option<i64>,
         columns: Option<Vec<String>>,
-        predicate: Option<BoundTree>,
+        predicate: Option<BoundArgument>,
         allow_out_of_range: bool,
         string_view: bool,
         as_opened: bool,
@@ -559,7 +563,11 @@ impl PySnapshot {
     }
 
     #[pyo3(signature = (predicate=None))]
-    fn plan(&self, py: Python<'_>, predicate: Option<BoundTree>) -> PyResult<IntoPython<ScanPlan>> {
+    fn plan(
+        &self,
+        py: Python<'_>,
+        predicate: Option<BoundArgument>,
+    ) -> PyResult<IntoPython<ScanPlan>> {
         self.run(py, move |core, cancel| {
             scan::plan(&core, bound(predicate).as_ref(), cancel)
         })
@@ -570,7 +578,7 @@ impl PySnapshot {
     fn explain(
         &self,
         py: Python<'_>,
-        predicate: Option<BoundTree>,
+        predicate: Option<BoundArgument>,
         columns: Option<Vec<String>>,
         row_groups: bool,
     ) -> PyResult<IntoPython<ScanExplanation>> {

@@ -12,11 +12,11 @@ use serde_json::{Map, Number, Value};
 
 use super::error::to_python;
 use crate::error::Error;
-use crate::expr::BoundExpr;
+use crate::expr::{BoundExpr, BoundTree};
 
-/// The depth of nesting: values are walked by recursion. The types of columns have up to three
-/// levels for each struct.
-const MAX_DEPTH: usize = 512;
+/// The depth of nesting: values are walked by recursion. A call in an expression and a struct in the
+/// type of a column have three levels each.
+const MAX_DEPTH: usize = 640;
 
 /// An argument: dicts, lists and scalars of the shape of `T`.
 pub(super) struct FromPython<T>(pub(super) T);
@@ -34,15 +34,15 @@ impl<'py, T: DeserializeOwned> FromPyObject<'_, 'py> for FromPython<T> {
     }
 }
 
-/// An argument that is a bound expression tree.
-pub(super) struct BoundTree(pub(super) BoundExpr);
+/// An argument that is a bound expression, checked.
+pub(super) struct BoundArgument(pub(super) BoundExpr);
 
-impl<'py> FromPyObject<'_, 'py> for BoundTree {
+impl<'py> FromPyObject<'_, 'py> for BoundArgument {
     type Error = PyErr;
 
     fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-        let value = to_value(&object, 0)?;
-        BoundExpr::from_value(&value)
+        let tree = FromPython::<BoundTree>::extract(object)?;
+        BoundExpr::new(&tree.0)
             .map(Self)
             .map_err(|e| to_python(object.py(), &e))
     }

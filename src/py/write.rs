@@ -7,14 +7,13 @@ use std::collections::{BTreeMap, HashMap};
 
 use pyo3::prelude::*;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use super::arrow::{import_stream, unreadable};
 use super::error::to_python;
 use super::runtime::wait;
 use super::values::{FromPython, IntoPython};
 use crate::error::{Error, Result};
-use crate::expr::BoundExpr;
+use crate::expr::{BoundExpr, BoundTree};
 use crate::pq::{ColumnMappingMode, WriterProperties};
 use crate::protocol::schema::StructType;
 use crate::store;
@@ -46,8 +45,8 @@ pub(super) struct FileWriteOptions {
     /// Whether the rows are also written as change data for inserts.
     has_change_data: bool,
     checks: Vec<CheckOption>,
-    defaults: Vec<(String, Value)>,
-    generated: Vec<(String, Value)>,
+    defaults: Vec<(String, BoundTree)>,
+    generated: Vec<(String, BoundTree)>,
     identities: Vec<IdentityOption>,
 }
 
@@ -57,7 +56,7 @@ pub(super) struct FileWriteOptions {
 struct CheckOption {
     name: String,
     sql: String,
-    tree: Value,
+    tree: BoundTree,
 }
 
 /// An identity column whose values the write generates.
@@ -73,19 +72,19 @@ struct IdentityOption {
 
 impl FileWriteOptions {
     fn request(self, schema: StructType) -> Result<WriteRequest> {
-        let computed = |list: Vec<(String, Value)>| {
+        let computed = |list: Vec<(String, BoundTree)>| {
             list.into_iter()
                 .map(|(column, tree)| {
                     Ok(ComputedColumn {
                         column,
-                        expr: BoundExpr::from_value(&tree)?,
+                        expr: BoundExpr::new(&tree)?,
                     })
                 })
                 .collect::<Result<Vec<_>>>()
         };
         let checks = self.checks.into_iter().map(|check| {
             Ok(RowCondition {
-                expr: BoundExpr::from_value(&check.tree)?,
+                expr: BoundExpr::new(&check.tree)?,
                 kind: ConditionKind::Check { name: check.name },
                 sql: check.sql,
             })

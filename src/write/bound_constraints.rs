@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use super::length_limits::ColumnLengths;
 use crate::error::{Error, Result, invariant, shown};
-use crate::expr::BoundExpr;
+use crate::expr::{BoundExpr, BoundTree};
 use crate::protocol::action::{FormatSpecification, Metadata, Protocol};
 use crate::protocol::features;
 use crate::protocol::properties::CONSTRAINTS;
@@ -33,7 +33,7 @@ pub struct NamedExpression {
     pub sql: String,
     /// The expression that the caller bound; for a column of exactly its type.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tree: Option<Value>,
+    pub tree: Option<BoundTree>,
 }
 
 impl NamedExpression {
@@ -54,7 +54,7 @@ impl NamedExpression {
         let tree = self.tree.as_ref().ok_or_else(|| {
             Error::internal(format!("the expression of `{}` was not bound", self.name))
         })?;
-        BoundExpr::from_value(tree)
+        BoundExpr::new(tree)
     }
 }
 

@@ -124,7 +124,7 @@ fn ints(name: &str, values: impl IntoIterator<Item = i64>) -> RecordBatch {
 
 /// The JSON of a column in an expression.
 fn column(name: &str, data_type: &str) -> String {
-    format!(r#"{{"k":"col","path":["{name}"],"t":"{data_type}"}}"#)
+    format!(r#"{{"column":{{"path":["{name}"],"data_type":"{data_type}"}}}}"#)
 }
 
 // ---- property: any schema, any rows
@@ -989,12 +989,12 @@ fn null_in_a_not_null_field_is_named_with_its_row() {
 // ------------------------------------------------------------------------------------------------------------
 
 fn literal(value: &str, data_type: &str) -> String {
-    format!(r#"{{"k":"lit","v":{value},"t":"{data_type}"}}"#)
+    format!(r#"{{"literal":{{"value":{value},"data_type":"{data_type}"}}}}"#)
 }
 
 fn call(function: &str, args: &[String], data_type: &str) -> String {
     format!(
-        r#"{{"k":"call","f":"{function}","a":[{}],"t":"{data_type}"}}"#,
+        r#"{{"call":{{"function":"{function}","arguments":[{}],"data_type":"{data_type}"}}}}"#,
         args.join(",")
     )
 }

@@ -710,8 +710,8 @@ impl DataFiles {
             .into_iter()
             .map(|(name, of)| StructField::new(&name, DataType::from_json(&of).unwrap(), true))
             .collect();
-        let id = serde_json::json!({"k": "col", "path": ["id"], "t": "long"});
-        let equal = serde_json::json!({"k": "call", "f": "=", "a": [id, {"k": "lit", "v": 17, "t": "long"}], "t": "boolean"});
+        let id = serde_json::json!({"column":{"path":["id"],"data_type":"long"}});
+        let equal = serde_json::json!({"call":{"function":"=","arguments":[id, {"literal":{"value":17,"data_type":"long"}}],"data_type":"boolean"}});
         let filter = BoundExpr::from_json(
             &serde_json::json!({"expr": equal, "ansi": true, "zone": "UTC"}).to_string(),
         )

@@ -1,7 +1,7 @@
 """The closed typed tree: a few kinds of nodes, fully resolved; the core refuses `SessionCall`.
 
-Input: the binder's result (names resolved, casts inserted, result types determined). Output: the dict that the Rust
-core reads, `{"expr": NODE, "ansi": True, "zone": "UTC"}`, which can also be read back.
+Input: the binder's result (names resolved, casts inserted, result types determined). Output: the `BoundTree` that the
+Rust core reads, which can also be read back.
 
 Literal values are plain Python: `int` for integers, dates (days) and timestamps (microseconds since the epoch), `float`
 (a `FLOAT` is held as the double equal to it), `decimal.Decimal` at the type's scale, `str`, `bytes`, `bool`, `None`.
@@ -21,9 +21,9 @@ from deltafast._expr.types import DataType, Decimal
 from deltafast.exceptions import InvalidArgumentError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from deltafast._core_types import BoundTree
+    from deltafast._core_types import BoundTree, CallNode, ExpressionNode
 
 __all__ = [
     "Bound",
@@ -195,20 +195,25 @@ def decode_value(value: object, t: DataType) -> Value:
     return int(cast("int", value))
 
 
-def _encode(node: Node) -> dict[str, Any]:
+def _encode(node: Node) -> ExpressionNode:
     match node:
         case Col(path=path, type=t):
-            return {"k": "col", "path": list(path), "t": types.to_json(t)}
+            return {"column": {"path": list(path), "data_type": types.to_json(t)}}
         case Lit(value=value, type=t):
-            return {"k": "lit", "v": encode_value(value, t), "t": types.to_json(t)}
-        case Call(f=f, args=args, type=t):
-            return {"k": "call", "f": f, "a": [_encode(arg) for arg in args], "t": types.to_json(t)}
-        case SessionCall(f=f, args=args, type=t):
-            return {"k": "session", "f": f, "a": [_encode(arg) for arg in args], "t": types.to_json(t)}
+            return {"literal": {"value": encode_value(value, t), "data_type": types.to_json(t)}}
+        case Call():
+            return {"call": _encode_call(node)}
+        case SessionCall():
+            return {"session_call": _encode_call(node)}
         case Cast(arg=arg, type=t, mode=mode):
-            return {"k": "cast", "a": _encode(arg), "t": types.to_json(t), "m": mode}
+            return {"cast": {"argument": _encode(arg), "data_type": types.to_json(t), "mode": mode}}
         case In(arg=arg, values=values):
-            return {"k": "in", "a": _encode(arg), "v": _encode_values(values, arg.type)}
+            return {"in_list": {"argument": _encode(arg), "values": _encode_values(values, arg.type)}}
+
+
+def _encode_call(node: Call | SessionCall) -> CallNode:
+    arguments = [_encode(argument) for argument in node.args]
+    return {"function": node.f, "arguments": arguments, "data_type": types.to_json(node.type)}
 
 
 def _encode_values(values: Sequence[Value], t: DataType) -> list[Any]:
@@ -225,20 +230,20 @@ def _decode_values(raw: Sequence[object], t: DataType) -> tuple[Value, ...]:
     return tuple(decode_value(value, t) for value in raw)
 
 
-def _decode(raw: dict[str, Any]) -> Node:
-    kind = raw["k"]
-    if kind == "in":
-        arg = _decode(raw["a"])
-        return In(arg, _decode_values(raw["v"], arg.type))
-    t = types.type_from_json(raw["t"])
-    if kind == "col":
-        return Col(tuple(raw["path"]), t)
-    if kind == "lit":
-        return Lit(decode_value(raw["v"], t), t)
-    if kind in ("call", "session"):
-        args = tuple(_decode(arg) for arg in raw["a"])
-        return Call(raw["f"], args, t) if kind == "call" else SessionCall(raw["f"], args, t)
+def _decode(node: ExpressionNode) -> Node:
+    ((kind, content),) = cast("Mapping[str, Any]", node).items()
+    if kind == "in_list":
+        arg = _decode(content["argument"])
+        return In(arg, _decode_values(content["values"], arg.type))
+    t = types.type_from_json(content["data_type"])
+    if kind == "column":
+        return Col(tuple(content["path"]), t)
+    if kind == "literal":
+        return Lit(decode_value(content["value"], t), t)
+    if kind in ("call", "session_call"):
+        args = tuple(_decode(arg) for arg in content["arguments"])
+        return Call(content["function"], args, t) if kind == "call" else SessionCall(content["function"], args, t)
     if kind == "cast":
-        return Cast(_decode(raw["a"]), t, raw["m"])
+        return Cast(_decode(content["argument"]), t, content["mode"])
     msg = f"unknown kind of node {kind!r}"
     raise ValueError(msg)

@@ -369,10 +369,8 @@ def _all_of(trees: list[BoundTree]) -> BoundTree | None:
     """Return the conjunction of bound trees."""
     if len(trees) < 2:  # noqa: PLR2004
         return trees[0] if trees else None
-    node = trees[0]["expr"]
-    for tree in trees[1:]:
-        node = {"k": "call", "f": "and", "a": [node, tree["expr"]], "t": "boolean"}
-    return {**trees[0], "expr": node}
+    arguments = [tree["expr"] for tree in trees]
+    return {**trees[0], "expr": {"call": {"function": "and", "arguments": arguments, "data_type": "boolean"}}}
 
 
 # --- plain Parquet files -------------------------------------------------------------------------

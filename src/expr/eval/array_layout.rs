@@ -94,7 +94,7 @@ pub(crate) fn canonical(array: &ArrayRef, data_type: &DataType) -> EvalResult {
             // Only the layout of the nested values may differ, which arrow casts without changing a
             // value.
             DataType::from_arrow(found)
-                .is_some_and(|found| crate::expr::function::same(&found, data_type))
+                .is_some_and(|found| crate::expr::signature::same(&found, data_type))
         }
         _ => false,
     };

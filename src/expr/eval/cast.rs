@@ -27,7 +27,7 @@ use crate::expr::eval::budget;
 use crate::expr::eval::decimal_scale::{double_digits, rescale, round_to};
 use crate::expr::eval::error::{EvalError, EvalResult, unexpected};
 use crate::expr::eval::value::{BinaryColumn, BytesBuilder, StringColumn};
-use crate::expr::function::same;
+use crate::expr::signature::same;
 use crate::expr::text::number::{self, LiteralParseError, RoundingMode, fits, power_of_ten};
 use crate::expr::text::{datetime, number::write_decimal};
 use crate::expr::tree::{CastMode, SqlType};

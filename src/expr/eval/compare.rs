@@ -22,7 +22,6 @@ use crate::expr::eval::mask::is_true;
 use crate::expr::eval::value::pack;
 use crate::expr::function::Function;
 use crate::expr::scalar::compare_doubles;
-use crate::protocol::schema::DataType;
 
 /// `=`, `<=>`, `<`, `<=`, `>`, `>=`.
 pub(crate) fn call(call: &FunctionCall<'_>) -> EvalResult {
@@ -341,15 +340,4 @@ pub(crate) fn extreme(call: &FunctionCall<'_>) -> EvalResult {
     }
     best.ok_or_else(|| Error::internal("GREATEST or LEAST without arguments"))?
         .into_array(call.rows)
-}
-
-/// NULLIF: the first argument, or null where it equals the second.
-pub(crate) fn null_if(call: &FunctionCall<'_>) -> EvalResult {
-    let (a, b) = (call.arg(0)?, call.arg(1)?);
-    let equal = compare(Function::Equal, a, b, call.rows)?;
-    let array = plain(&a.clone().into_array(call.rows)?, call.result)?;
-    if matches!(call.result, DataType::Void) {
-        return Ok(array);
-    }
-    Ok(arrow_select::nullif::nullif(&array, &equal)?)
 }

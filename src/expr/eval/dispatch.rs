@@ -27,7 +27,6 @@ pub(super) fn call_function(call: &FunctionCall<'_>) -> EvalResult {
             compare::call(call)
         }
         F::Greatest | F::Least => compare::extreme(call),
-        F::NullIf => compare::null_if(call),
         F::Like | F::RLike | F::StartsWith | F::EndsWith | F::Contains => pattern::call(call),
         F::Add
         | F::Subtract
@@ -93,7 +92,7 @@ pub(super) fn call_function(call: &FunctionCall<'_>) -> EvalResult {
         F::MakeMap => collection::make_map(call),
         F::NamedStruct => collection::make_struct(call),
         // Evaluated lazily, before their arguments.
-        F::And | F::Or | F::If | F::Case | F::Coalesce | F::Nvl2 => Err(Error::internal(format!(
+        F::And | F::Or | F::If | F::Case | F::Coalesce => Err(Error::internal(format!(
             "`{}` is not evaluated by column",
             call.function.name()
         ))

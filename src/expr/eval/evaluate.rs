@@ -111,7 +111,7 @@ fn compute(expr: &Expr, rows: &EvalContext<'_>) -> EvalResult<ColumnarValue> {
             data_type,
         } => match function {
             Function::And | Function::Or => junction(args, rows, *function == Function::And),
-            Function::If | Function::Case | Function::Coalesce | Function::Nvl2 => {
+            Function::If | Function::Case | Function::Coalesce => {
                 evaluate_conditional(*function, args, data_type, rows)
             }
             _ => {
@@ -289,15 +289,13 @@ fn combine(
 enum CaseBranch<'a> {
     /// The value where a predicate is true.
     When(&'a Expr, &'a Expr),
-    /// The value where another one is not null.
-    WhenNotNull(&'a Expr, &'a Expr),
     /// The value where it is not null itself.
     IfNotNull(&'a Expr),
     /// The value for all remaining rows.
     Else(&'a Expr),
 }
 
-/// IF, CASE, COALESCE and NVL2.
+/// IF, CASE and COALESCE.
 pub(crate) fn evaluate_conditional(
     function: Function,
     args: &[Expr],
@@ -308,9 +306,6 @@ pub(crate) fn evaluate_conditional(
     match (function, args) {
         (Function::If, [condition, yes, no]) => {
             ways.extend([CaseBranch::When(condition, yes), CaseBranch::Else(no)]);
-        }
-        (Function::Nvl2, [tested, yes, no]) => {
-            ways.extend([CaseBranch::WhenNotNull(tested, yes), CaseBranch::Else(no)]);
         }
         (Function::Coalesce, [values @ .., last]) => {
             ways.extend(values.iter().map(CaseBranch::IfNotNull));
@@ -370,9 +365,6 @@ fn evaluate_eagerly(
                 continue;
             }
             CaseBranch::When(condition, expr) => (evaluate(condition, rows)?, value(expr)?),
-            CaseBranch::WhenNotNull(tested, expr) => {
-                (not_null(&evaluate(tested, rows)?)?, value(expr)?)
-            }
             CaseBranch::IfNotNull(expr) => {
                 let yes = value(expr)?;
                 (not_null(&yes)?, yes)
@@ -414,10 +406,6 @@ fn evaluate_lazily(
             ),
             CaseBranch::When(condition, expr) => {
                 let holds = evaluate(condition, &current)?.into_array(left.len())?;
-                (is_true(ColumnarValue::column(holds).booleans()?), *expr)
-            }
-            CaseBranch::WhenNotNull(tested, expr) => {
-                let holds = not_null(&evaluate(tested, &current)?)?.into_array(left.len())?;
                 (is_true(ColumnarValue::column(holds).booleans()?), *expr)
             }
             CaseBranch::IfNotNull(expr) => {
@@ -471,7 +459,7 @@ fn exprs<'a>(ways: &'a [CaseBranch<'a>], from: usize) -> impl Iterator<Item = &'
     ways.iter()
         .skip(from)
         .flat_map(|way| match way {
-            CaseBranch::When(a, b) | CaseBranch::WhenNotNull(a, b) => [Some(*a), Some(*b)],
+            CaseBranch::When(a, b) => [Some(*a), Some(*b)],
             CaseBranch::IfNotNull(a) | CaseBranch::Else(a) => [Some(*a), None],
         })
         .flatten()

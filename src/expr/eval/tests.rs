@@ -59,23 +59,23 @@ fn sample() -> RecordBatch {
     ])
 }
 
-const I: &str = r#"{"k":"col","path":["i"],"t":"integer"}"#;
-const S: &str = r#"{"k":"col","path":["s"],"t":"string"}"#;
-const D: &str = r#"{"k":"col","path":["d"],"t":"double"}"#;
+const I: &str = r#"{"column":{"path":["i"],"data_type":"integer"}}"#;
+const S: &str = r#"{"column":{"path":["s"],"data_type":"string"}}"#;
+const D: &str = r#"{"column":{"path":["d"],"data_type":"double"}}"#;
 
 fn lit(value: &str, data_type: &str) -> String {
-    format!(r#"{{"k":"lit","v":{value},"t":"{data_type}"}}"#)
+    format!(r#"{{"literal":{{"value":{value},"data_type":"{data_type}"}}}}"#)
 }
 
 fn call(function: &str, args: &[&str], data_type: &str) -> String {
     format!(
-        r#"{{"k":"call","f":"{function}","a":[{}],"t":"{data_type}"}}"#,
+        r#"{{"call":{{"function":"{function}","arguments":[{}],"data_type":"{data_type}"}}}}"#,
         args.join(",")
     )
 }
 
 fn cast(arg: &str, to: &str) -> String {
-    format!(r#"{{"k":"cast","a":{arg},"t":"{to}","m":"ansi"}}"#)
+    format!(r#"{{"cast":{{"argument":{arg},"data_type":"{to}","mode":"ansi"}}}}"#)
 }
 
 fn truths(bound: &BoundExpr, batch: &RecordBatch) -> Vec<Option<bool>> {
@@ -168,7 +168,7 @@ fn a_local_time_beyond_the_range_of_timestamps_raises_in_every_mode() {
     )]);
     for mode in ["ansi", "legacy", "try"] {
         let tree = format!(
-            r#"{{"k":"cast","a":{{"k":"col","path":["t"],"t":"timestamp_ntz"}},"t":"timestamp","m":"{mode}"}}"#
+            r#"{{"cast":{{"argument":{{"column":{{"path":["t"],"data_type":"timestamp_ntz"}}}},"data_type":"timestamp","mode":"{mode}"}}}}"#
         );
         let bound = BoundExpr::from_json(&format!(
             r#"{{"expr": {tree}, "ansi": true, "zone": "-08:00"}}"#
@@ -210,7 +210,7 @@ fn doubles_compare_as_spark_compares_them() {
         ),
         [Some(false), Some(true), Some(true), Some(false)]
     );
-    let list = format!(r#"{{"k":"in","a":{D},"v":["NaN",0.0,null]}}"#);
+    let list = format!(r#"{{"in_list":{{"argument":{D},"values":["NaN",0.0,null]}}}}"#);
     assert_eq!(
         truths(&bind(&list), &batch),
         [Some(true), Some(true), Some(true), None]
@@ -223,13 +223,16 @@ fn doubles_compare_as_spark_compares_them() {
 
 #[test]
 fn lists_with_null_are_three_valued() {
-    let list = format!(r#"{{"k":"in","a":{I},"v":[1,null]}}"#);
+    let list = format!(r#"{{"in_list":{{"argument":{I},"values":[1,null]}}}}"#);
     assert_eq!(
         truths(&bind(&list), &sample()),
         [Some(true), None, None, None]
     );
     let long: Vec<String> = (2..40).map(|n| n.to_string()).collect();
-    let list = format!(r#"{{"k":"in","a":{I},"v":[{}]}}"#, long.join(","));
+    let list = format!(
+        r#"{{"in_list":{{"argument":{I},"values":[{}]}}}}"#,
+        long.join(",")
+    );
     assert_eq!(
         truths(&bind(&list), &sample()),
         [Some(false), Some(true), None, Some(true)]
@@ -260,7 +263,7 @@ fn columns_are_taken_in_any_layout() {
         ),
         [Some(false), None, Some(true)]
     );
-    let x = r#"{"k":"col","path":["st","x"],"t":"integer"}"#;
+    let x = r#"{"column":{"path":["st","x"],"data_type":"integer"}}"#;
     assert_eq!(
         truths(
             &bind(&call(">", &[x, &lit("1", "integer")], "boolean")),
@@ -268,7 +271,7 @@ fn columns_are_taken_in_any_layout() {
         ),
         [Some(false), None, Some(true)]
     );
-    let t = r#"{"k":"col","path":["t"],"t":"timestamp"}"#;
+    let t = r#"{"column":{"path":["t"],"data_type":"timestamp"}}"#;
     assert_eq!(
         truths(
             &bind(&call("=", &[t, &lit("2000", "timestamp")], "boolean")),
@@ -276,7 +279,7 @@ fn columns_are_taken_in_any_layout() {
         ),
         [Some(false), Some(true), Some(false)]
     );
-    let gone = r#"{"k":"col","path":["st","y"],"t":"integer"}"#;
+    let gone = r#"{"column":{"path":["st","y"],"data_type":"integer"}}"#;
     assert!(matches!(
         bind(gone).evaluate(&batch),
         Err(Error::SchemaMismatch { .. })
@@ -349,7 +352,9 @@ fn like_knows_wildcards_and_escapes() {
     assert_eq!(like("%ab", None), [0, 0, 0, 0, 0, 1]);
     let bad = call("like", &[S, &lit("\"a\\\\b\"", "string")], "boolean");
     assert!(matches!(
-        BoundExpr::from_json(&format!(r#"{{"expr": {bad}}}"#)),
+        BoundExpr::from_json(&format!(
+            r#"{{"expr": {bad}, "ansi": true, "zone": "UTC"}}"#
+        )),
         Err(Error::Invalid { .. })
     ));
 }
@@ -377,7 +382,10 @@ fn what_the_core_lacks_is_refused_by_name() {
         "possessive",
     );
     refused(&cast(D, "binary"), "binary");
-    refused(r#"{"k":"col","path":["g"],"t":"geometry"}"#, "geometry");
+    refused(
+        r#"{"column":{"path":["g"],"data_type":"geometry"}}"#,
+        "geometry",
+    );
 }
 
 #[test]
@@ -387,9 +395,9 @@ fn malformed_trees_are_errors() {
         "[]",
         "{}",
         r#"{"expr": 1}"#,
-        r#"{"expr": {"k":"nothing"}}"#,
-        r#"{"expr": {"k":"col","path":[],"t":"long"}}"#,
-        r#"{"expr": {"k":"lit","v":1}}"#,
+        r#"{"expr": {"nothing":{}}, "ansi": true, "zone": "UTC"}"#,
+        r#"{"expr": {"column":{"path":[],"data_type":"long"}}, "ansi": true, "zone": "UTC"}"#,
+        r#"{"expr": {"literal":{"value":1}}, "ansi": true, "zone": "UTC"}"#,
     ] {
         assert!(
             matches!(BoundExpr::from_json(text), Err(Error::Invalid { .. })),
@@ -397,16 +405,16 @@ fn malformed_trees_are_errors() {
         );
     }
     let deep = format!(
-        r#"{{"expr": {}{}{}}}"#,
-        r#"{"k":"call","f":"not","t":"boolean","a":["#.repeat(100_000),
+        r#"{{"expr": {}{}{}, "ansi": true, "zone": "UTC"}}"#,
+        r#"{"call":{"function":"not","data_type":"boolean","arguments":["#.repeat(100_000),
         lit("true", "boolean"),
-        "]}".repeat(100_000)
+        "]}}".repeat(100_000)
     );
     assert!(matches!(
         BoundExpr::from_json(&deep),
         Err(Error::Invalid { .. })
     ));
-    let zone = r#"{"expr": {"k":"lit","v":1,"t":"long"}, "zone": "Mars/Olympus"}"#;
+    let zone = r#"{"expr": {"literal":{"value":1,"data_type":"long"}}, "ansi": true, "zone": "Mars/Olympus"}"#;
     assert!(
         BoundExpr::from_json(zone)
             .unwrap_err()
@@ -425,7 +433,7 @@ fn expressions_are_shown_as_spark_sql() {
         ],
         "boolean",
     );
-    let list = format!(r#"{{"k":"in","a":{S},"v":["it's",null]}}"#);
+    let list = format!(r#"{{"in_list":{{"argument":{S},"values":["it's",null]}}}}"#);
     let both = call(
         "and",
         &[
@@ -441,9 +449,11 @@ fn expressions_are_shown_as_spark_sql() {
         ],
         "boolean",
     );
-    let shown = BoundExpr::from_json(&format!(r#"{{"expr": {both}}}"#))
-        .unwrap()
-        .to_string();
+    let shown = BoundExpr::from_json(&format!(
+        r#"{{"expr": {both}, "ansi": true, "zone": "UTC"}}"#
+    ))
+    .unwrap()
+    .to_string();
     assert_eq!(
         shown,
         r"((i + 1) = 2) AND (NOT (s IN ('it\'s', NULL))) AND (d IS NULL)"
@@ -457,13 +467,13 @@ proptest! {
         by in prop_oneof![any::<i64>(), -9..9_i64, (i64::from(u32::MAX) - 9)..(i64::from(u32::MAX) + 9), Just(i64::MIN)],
     ) {
         prop_assume!(by != 0);
-        let longs = call("%", &[r#"{"k":"col","path":["n"],"t":"long"}"#, &lit(&by.to_string(), "long")], "long");
+        let longs = call("%", &[r#"{"column":{"path":["n"],"data_type":"long"}}"#, &lit(&by.to_string(), "long")], "long");
         let rests = bind(&longs).evaluate(&batch(vec![("n", Arc::new(Int64Array::from(values.clone())))])).unwrap();
         prop_assert_eq!(rests.as_primitive::<Int64Type>().values().to_vec(), values.iter().map(|v| v.wrapping_rem(by)).collect::<Vec<_>>());
 
         let (small, by) = (values.iter().map(|v| *v as i32).collect::<Vec<_>>(), by as i32);
         prop_assume!(by != 0);
-        let ints = call("%", &[r#"{"k":"col","path":["n"],"t":"integer"}"#, &lit(&by.to_string(), "integer")], "integer");
+        let ints = call("%", &[r#"{"column":{"path":["n"],"data_type":"integer"}}"#, &lit(&by.to_string(), "integer")], "integer");
         let rests = bind(&ints).evaluate(&batch(vec![("n", Arc::new(Int32Array::from(small.clone())))])).unwrap();
         prop_assert_eq!(rests.as_primitive::<Int32Type>().values().to_vec(), small.iter().map(|v| v.wrapping_rem(by)).collect::<Vec<_>>());
     }

@@ -63,11 +63,7 @@ impl UpdateAssignments {
                 .at_column(name));
             }
             paths.push(rest);
-            assigned.push((
-                place,
-                rest.to_vec(),
-                BoundExpr::from_value(&assignment.tree)?,
-            ));
+            assigned.push((place, rest.to_vec(), BoundExpr::new(&assignment.tree)?));
         }
         let generated = rules
             .generated

@@ -157,11 +157,7 @@ impl MergeCommand {
         }
         known.discard_partial_values(&facts.complete);
         let can_match = facts.rows > 0 && facts.matchable_rows > 0;
-        let target_only = plan
-            .target_only
-            .as_ref()
-            .map(BoundExpr::from_value)
-            .transpose()?;
+        let target_only = plan.target_only.as_ref().map(BoundExpr::new).transpose()?;
         let reads = self.target_predicate(target_only.as_ref(), &known, &equalities, can_match)?;
         let files = candidate_files(&self.snapshot, &clauses, reads.as_ref(), can_match, cancel)?;
         let read_time = self.started.elapsed();

@@ -89,7 +89,7 @@ impl MergeClause {
                 "a MERGE takes at most 100 clauses of a kind",
             ));
         }
-        let value = |plan: &ValuePlan| Ok((plan.path.clone(), BoundExpr::from_value(&plan.tree)?));
+        let value = |plan: &ValuePlan| Ok((plan.path.clone(), BoundExpr::new(&plan.tree)?));
         let one = |plan: &ClausePlan| {
             let condition = plan
                 .condition

@@ -7,7 +7,7 @@ use super::row_pairs::{FILE, ROW, SOURCE_ROW, collect_pairs, row_locations};
 use crate::commit::finish::CommitResult;
 use crate::error::{Error, Result, invariant};
 use crate::exec::{CancellationToken, ProgressCounter};
-use crate::expr::BoundExpr;
+use crate::expr::{BoundExpr, BoundTree};
 use crate::ops::merge::clauses::MergeRowAction;
 use crate::ops::merge::join_keys::{JoinEquality, KeyColumn, SourceKeySummary};
 use crate::ops::merge::source_buffer::SourceBuffer;
@@ -19,7 +19,6 @@ use crate::scan::{self, BatchStream, MetadataColumn, PositionSelection, ScanRequ
 use arrow_array::{ArrayRef, Int64Array, RecordBatch};
 use arrow_schema::{DataType as Arrow, Field, Schema, SchemaRef};
 use arrow_select::filter::{filter, filter_record_batch};
-use serde_json::Value;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -314,7 +313,7 @@ impl MergeCommand {
         if clauses.changes_existing_rows() {
             check_changeable(&self.snapshot)?;
         }
-        let bound = |value: &Option<Value>| value.as_ref().map(BoundExpr::from_value).transpose();
+        let bound = |tree: &Option<BoundTree>| tree.as_ref().map(BoundExpr::new).transpose();
         let equalities = plan.equalities()?;
         let (target_only, source_only, residual) = (
             bound(&plan.target_only)?,

@@ -2,7 +2,7 @@
 
 use crate::commit::finish::{CommitOptions, json_string_list};
 use crate::error::{Error, Result};
-use crate::expr::BoundExpr;
+use crate::expr::{BoundExpr, BoundTree};
 use crate::ops::merge::clauses::{ClauseAction, ClausePlan, MergeClause};
 use crate::ops::merge::join_keys::JoinEquality;
 use crate::ops::rewrite::target_table::DataFileOptions;
@@ -36,11 +36,11 @@ pub struct MergePlan {
     /// Its equalities between an expression of the table and one of the source.
     pub equalities: Vec<EqualityPlan>,
     /// Its conjuncts over the table's columns only.
-    pub target_only: Option<Value>,
+    pub target_only: Option<BoundTree>,
     /// Its conjuncts over the source's columns only.
-    pub source_only: Option<Value>,
+    pub source_only: Option<BoundTree>,
     /// The remaining conjuncts, over the structs `target` and `source`.
-    pub residual: Option<Value>,
+    pub residual: Option<BoundTree>,
     /// Clauses for matched rows, over these structs.
     pub matched: Vec<ClausePlan>,
     /// Clauses for rows of the source that match no row of the table, over the source's columns.
@@ -56,20 +56,19 @@ pub struct MergePlan {
 #[serde(deny_unknown_fields)]
 pub struct EqualityPlan {
     /// Expression over the table's columns.
-    pub target: Value,
+    pub target: BoundTree,
     /// Expression over the source's columns.
-    pub source: Value,
+    pub source: BoundTree,
     /// Whether null equals null.
     pub null_safe: bool,
 }
 
 impl MergePlan {
     pub(in crate::ops) fn equalities(&self) -> Result<Vec<JoinEquality>> {
-        let tree = |value: &Value| BoundExpr::from_value(value);
         let equality = |plan: &EqualityPlan| {
             Ok(JoinEquality {
-                target: tree(&plan.target)?,
-                source: tree(&plan.source)?,
+                target: BoundExpr::new(&plan.target)?,
+                source: BoundExpr::new(&plan.source)?,
                 null_safe: plan.null_safe,
             })
         };

@@ -7,9 +7,9 @@ use arrow_array::{ArrayRef, StructArray};
 use arrow_cast::cast;
 use arrow_schema::{Field, Fields};
 use serde::Deserialize;
-use serde_json::Value;
 
 use crate::error::{Error, Result};
+use crate::expr::BoundTree;
 use crate::expr::eval::child;
 use crate::protocol::calendar::TimeZoneSpec;
 use crate::protocol::schema::{DataType, StringLayout};
@@ -22,7 +22,7 @@ pub struct ValuePlan {
     /// The column, and the field in it.
     pub path: Vec<String>,
     /// The bound expression.
-    pub tree: Value,
+    pub tree: BoundTree,
 }
 
 /// A struct column with new values for one field; null structs become structs whose other fields

@@ -15,7 +15,7 @@ SCHEMA = json.dumps({"type": "struct", "fields": [{"name": "i", "type": "integer
 
 
 def literal(value, kind):
-    return {"k": "lit", "v": value, "t": kind}
+    return {"literal": {"value": value, "data_type": kind}}
 
 
 def answers(expr):
@@ -26,13 +26,14 @@ def answers(expr):
 @pytest.mark.parametrize(
     ("wrap", "message"),
     [
-        (lambda value: [value], "a node must be an object"),
-        (lambda value: (value,), "a node must be an object"),
-        (lambda value: {"k": value}, "a node has no text `k`"),
+        (lambda value: [value], "invalid type: sequence"),
+        (lambda value: (value,), "invalid type: sequence"),
+        (lambda value: {"k": value}, "unknown variant `k`"),
+        (lambda value: {"call": value}, "unknown field `call`"),
     ],
-    ids=["list", "tuple", "dict"],
+    ids=["list", "tuple", "dict", "dict of a node"],
 )
-def test_values_nest_to_512_levels(wrap, message):
+def test_values_nest_to_640_levels(wrap, message):
     def nested(levels):
         value = 1
         for _ in range(levels):
@@ -40,8 +41,8 @@ def test_values_nest_to_512_levels(wrap, message):
         return value
 
     with pytest.raises(InvalidArgumentError, match=message):
-        answers(nested(511))
-    for levels in (512, 513, 100_000):
+        answers(nested(639))
+    for levels in (640, 641, 100_000):
         with pytest.raises(InvalidArgumentError, match="nested too deeply"):
             answers(nested(levels))
 
@@ -50,7 +51,7 @@ def test_expressions_nest_to_200_calls():
     def negated(times):
         expr = literal(True, "boolean")
         for _ in range(times):
-            expr = {"k": "call", "f": "not", "a": [expr], "t": "boolean"}
+            expr = {"call": {"function": "not", "arguments": [expr], "data_type": "boolean"}}
         return expr
 
     assert answers(negated(200)) == [True] * 3
@@ -67,27 +68,39 @@ def test_a_value_within_itself_is_refused():
             answers(expr)
 
 
+def tree(expr, **settings):
+    return {"expr": expr, "ansi": True, "zone": "UTC", **settings}
+
+
+ONE = literal(1, "integer")
+
+
 @pytest.mark.parametrize(
     ("tree", "message"),
     [
-        (None, "the envelope must be an object"),
-        ("", "the envelope must be an object"),
-        ('{"expr":{"k":"lit","v":1,"t":"integer"},"ansi":true,"zone":"UTC"}', "the envelope must be an object"),
-        ([], "the envelope must be an object"),
-        (True, "the envelope must be an object"),
-        ({}, "the envelope has no `expr`"),
-        ({"expr": None}, "a node must be an object"),
-        ({"expr": {}}, "a node has no text `k`"),
-        ({"expr": {"k": "what"}}, "unknown kind `what`"),
-        ({"expr": {"k": "col", "path": "i", "t": "integer"}}, "a column has no `path`"),
-        ({"expr": {"k": "col", "path": [1], "t": "integer"}}, "must be a list of names"),
-        ({"expr": {"k": "lit", "v": 1}}, "a node has no type `t`"),
-        ({"expr": literal("1", "integer")}, "is not a literal of type"),
-        ({"expr": literal(1, "boolean")}, "is not a literal of type"),
-        ({"expr": literal(2**63, "long")}, "is not a literal of type"),
-        ({"expr": literal(2**200, "long")}, "is not a literal of type"),
-        ({"expr": {"k": "call", "f": "not", "a": {}, "t": "boolean"}}, "a call has no list `a`"),
-        ({"expr": literal(1, "integer"), "zone": 1}, "`zone` must be a name"),
+        (None, "expected struct BoundTree"),
+        ("", "expected struct BoundTree"),
+        (json.dumps(tree(ONE)), "expected struct BoundTree"),
+        ([], "expected struct BoundTree"),
+        (True, "expected struct BoundTree"),
+        ({}, "missing field `expr`"),
+        ({"expr": ONE, "ansi": True}, "missing field `zone`"),
+        (tree(None), "expected string or map"),
+        (tree({}), "expected map with a single key"),
+        (tree({**ONE, "call": 1}), "expected map with a single key"),
+        (tree({"what": 1}), "unknown variant `what`"),
+        (tree({"column": {"path": "i", "data_type": "integer"}}), "expected a sequence"),
+        (tree({"column": {"path": [1], "data_type": "integer"}}), "expected a string"),
+        (tree({"column": {"path": [], "data_type": "integer"}}), "a column has no name"),
+        (tree({"literal": {"value": 1}}), "missing field `data_type`"),
+        (tree(literal("1", "integer")), "is not a literal of type"),
+        (tree(literal(1, "boolean")), "is not a literal of type"),
+        (tree(literal(2**63, "long")), "is not a literal of type"),
+        (tree(literal(2**200, "long")), "is not a literal of type"),
+        (tree({"call": {"function": "not", "arguments": {}, "data_type": "boolean"}}), "expected a sequence"),
+        (tree({"cast": {"argument": ONE, "data_type": "long", "mode": "guess"}}), "unknown variant `guess`"),
+        (tree(ONE, zone=1), "expected a string"),
+        (tree(ONE, more=1), "unknown field `more`"),
     ],
 )
 def test_what_is_no_tree_is_refused(tree, message):

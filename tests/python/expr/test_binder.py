@@ -43,7 +43,7 @@ def test_columns_of_gives_each_path_once_in_order(bind):
 
 
 def test_fields_of_structs_maps_and_items_of_arrays_are_reached(bind):
-    assert bind.tree("st['x']") == {"k": "col", "path": ["st", "X"], "t": "integer"}
+    assert bind.tree("st['x']") == {"column": {"path": ["st", "X"], "data_type": "integer"}}
     assert bind("m.k = 1") == bind("m['k'] = 1") == "(element_at(`m`, 'k') = 1)"
     assert bind("m[1] = 1") == "(element_at(`m`, '1') = 1)"
     assert bind("arr[0] = 1") == "(`arr`[0] = 1)"

@@ -67,23 +67,3 @@ def test_every_function_has_either_types_or_a_rule():
 
 def test_no_rule_is_left_over():
     assert {f.rule for f in FUNCTIONS.values() if f.rule} == set(RULES)
-
-
-def test_the_core_knows_every_name():
-    from deltafast._core import evaluate
-    from deltafast.exceptions import DeltaError
-
-    missing = set()
-    for name in EMITTED:
-        tree = {"expr": {"k": "call", "f": name, "a": [], "t": "boolean"}, "ansi": True, "zone": "UTC"}
-        with pytest.raises(DeltaError) as caught:
-            evaluate(tree, schema_rows())
-        if f"the function `{name}` is not supported" in str(caught.value):
-            missing.add(name)
-    assert not missing
-
-
-def schema_rows():
-    from golden.expressions.decode import rows
-
-    return rows()

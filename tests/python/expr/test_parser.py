@@ -85,7 +85,7 @@ def test_predicates_do_not_chain(bind, text):
     ],
 )
 def test_a_literal_has_sparks_type_and_value(bind, text, kind, value):
-    assert bind.tree(text) == {"k": "lit", "v": value, "t": kind}
+    assert bind.tree(text) == {"literal": {"value": value, "data_type": kind}}
 
 
 @pytest.mark.parametrize(
