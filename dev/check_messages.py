@@ -37,7 +37,7 @@ class Branches(ast.NodeVisitor):
 
     def __init__(self) -> None:
         self.lines: list[int] = []
-        #: Names of exceptions, and of texts that were made from them.
+        #: Names of exceptions, and of strings that were made from them.
         self._errors: set[str] = set()
         self._messages: set[str] = set()
 

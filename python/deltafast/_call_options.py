@@ -11,9 +11,9 @@ import re
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
-__all__ = ["MARKS", "as_argument", "option", "spelled"]
+__all__ = ["MARKS", "as_argument", "option", "spelled", "spelling_of"]
 
 #: The characters before and after an option in a message.
 MARKS: Final = "\ufdd0\ufdd1"
@@ -46,3 +46,16 @@ def as_argument(name: str, value: str | None) -> str:
     if value is None:
         return f"`{name}`"
     return f'{name}="{value}"' if value not in _LITERALS else f"{name}={_LITERALS[value]}"
+
+
+def spelling_of(words: Mapping[tuple[str, str | None], str]) -> Callable[[str, str | None], str]:
+    """Return how a surface spells options.
+
+    Args:
+        words: The surface's words for an option's name and value; others are spelled as arguments in Python.
+    """
+
+    def spelling(name: str, value: str | None) -> str:
+        return words.get((name, value)) or as_argument(name, value)
+
+    return spelling

@@ -148,17 +148,22 @@ fn is_v2(snapshot: &Snapshot, options: &CheckpointOptions) -> Result<bool> {
     }
     if options.parts == 0 || options.parts > MOST_PARTS {
         return Err(Error::invalid(format!(
-            "`parts` must be from 1 to {MOST_PARTS}, not {}",
+            "{} must be from 1 to {MOST_PARTS}, not {}",
+            CallOption::Parts,
             options.parts
         )));
     }
     if options.sidecar_rows == 0 {
-        return Err(Error::invalid("`sidecar_rows` must be positive"));
+        return Err(Error::invalid(format!(
+            "{} must be positive",
+            CallOption::SidecarRows
+        )));
     }
     if !is_v2 && options.classic_name {
-        return Err(Error::invalid(
-            "`classic_name` is for V2 checkpoints; those of V1 have that name",
-        ));
+        return Err(Error::invalid(format!(
+            "{} is for V2 checkpoints; those of V1 have that name",
+            CallOption::ClassicName
+        )));
     }
     Ok(is_v2)
 }

@@ -82,10 +82,7 @@ pub(super) fn prepare(
                 "a committer was given for a table without the feature `catalogManaged`; open it without one",
             )
         } else {
-            Error::unsupported_feature(
-                "catalogManaged",
-                "the table's commits are managed by a catalog; open it with a `committer` to commit through it, or nobody else will see the commit",
-            )
+            features::committer_needed_error()
         });
     }
     if is_catalog && !table.metadata.flag(TIMESTAMPS) {

@@ -21,16 +21,20 @@ const END: char = '\u{fdd1}';
 )]
 #[non_exhaustive]
 pub enum CallOption {
+    AllowExternalPaths,
     AllowOutOfRange,
     AllowProtocolVersionsIncrease,
+    ClassicName,
     ClusterBy,
-    Columns,
     Committer,
     DataChangeFalse,
     EnforceRetentionDurationFalse,
     FormV2,
     IgnoreMissingFiles,
+    LogTail,
     MaxCommitRetries,
+    MaxTableVersion,
+    MaxTempDirectorySize,
     ModeAppend,
     ModeIgnore,
     ModeOverwrite,
@@ -43,6 +47,7 @@ pub enum CallOption {
     ReplaceUsing,
     SchemaModeMerge,
     SchemaModeOverwrite,
+    SidecarRows,
     StorageOptions,
     Store,
     TruncateHistory,
@@ -55,18 +60,22 @@ impl CallOption {
     #[must_use]
     pub fn name_and_value(self) -> (&'static str, Option<&'static str>) {
         match self {
+            Self::AllowExternalPaths => ("allow_external_paths", None),
             Self::AllowOutOfRange => ("allow_out_of_range", None),
             Self::AllowProtocolVersionsIncrease => {
                 ("allow_protocol_versions_increase", Some("true"))
             }
+            Self::ClassicName => ("classic_name", None),
             Self::ClusterBy => ("cluster_by", None),
-            Self::Columns => ("columns", None),
             Self::Committer => ("committer", None),
             Self::DataChangeFalse => ("data_change", Some("false")),
             Self::EnforceRetentionDurationFalse => ("enforce_retention_duration", Some("false")),
             Self::FormV2 => ("form", Some("v2")),
             Self::IgnoreMissingFiles => ("ignore_missing_files", Some("true")),
+            Self::LogTail => ("log_tail", None),
             Self::MaxCommitRetries => ("max_commit_retries", None),
+            Self::MaxTableVersion => ("max_table_version", None),
+            Self::MaxTempDirectorySize => ("max_temp_directory_size", None),
             Self::ModeAppend => ("mode", Some("append")),
             Self::ModeIgnore => ("mode", Some("ignore")),
             Self::ModeOverwrite => ("mode", Some("overwrite")),
@@ -79,6 +88,7 @@ impl CallOption {
             Self::ReplaceUsing => ("replace_using", None),
             Self::SchemaModeMerge => ("schema_mode", Some("merge")),
             Self::SchemaModeOverwrite => ("schema_mode", Some("overwrite")),
+            Self::SidecarRows => ("sidecar_rows", None),
             Self::StorageOptions => ("storage_options", None),
             Self::Store => ("store", None),
             Self::TruncateHistory => ("truncate_history", None),

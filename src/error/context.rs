@@ -65,14 +65,6 @@ impl ErrorContext {
         code: ErrorCode,
         parameters: &[(&'static str, &dyn fmt::Display)],
     ) {
-        debug_assert!(
-            parameters
-                .iter()
-                .map(|(name, _)| *name)
-                .eq(code.parameters().iter().copied()),
-            "the parameters of {code:?} are {:?}",
-            code.parameters()
-        );
         self.code = Some(code);
         self.parameters = parameters
             .iter()

@@ -386,28 +386,39 @@ impl Error {
     }
 
     /// Gives the error a code that is more specific than that of its variant, with the values of
-    /// [`ErrorCode::parameters`] in their order.
+    /// those of its [`ErrorCode::parameters`] that the variant does not hold.
     #[must_use]
     pub fn with_code(
         self,
         code: ErrorCode,
         parameters: &[(&'static str, &dyn fmt::Display)],
     ) -> Self {
-        self.edit(|context| context.set_code(code, parameters))
+        let error = self.edit(|context| context.set_code(code, parameters));
+        debug_assert!(
+            code.parameters()
+                .iter()
+                .all(|name| error.parameters().any(|(known, _)| known == *name)),
+            "the parameters of {code:?} are {:?}",
+            code.parameters()
+        );
+        error
     }
 
     /// The error as one of an argument, with its message, code and parameters: for what the caller
     /// gave in a format that is otherwise read from files.
     #[must_use]
     pub fn into_invalid(self) -> Self {
-        let context = self.context().map(|context| ErrorContext {
-            code: context.code,
-            parameters: context.parameters.clone(),
+        let context = ErrorContext {
+            code: self.context().and_then(ErrorContext::code),
+            parameters: self
+                .parameters()
+                .map(|(name, value)| (name, value.into_owned()))
+                .collect(),
             ..ErrorContext::default()
-        });
+        };
         Self::Invalid {
             what: self.marked_message(),
-            context: Box::new(context.unwrap_or_default()),
+            context: Box::new(context),
         }
     }
 
@@ -477,8 +488,8 @@ impl Error {
             )
     }
 
-    /// The message, in which options are marked as by [`CallOption`](super::call_option::CallOption), for a
-    /// surface that spells them; [`fmt::Display`] shows their names.
+    /// The message, in which options are marked as by
+    /// [`CallOption`](super::call_option::CallOption), for a surface that spells them; [`fmt::Display`] shows their names.
     #[must_use]
     pub fn marked_message(&self) -> String {
         MarkedMessage(self).to_string()
@@ -517,8 +528,8 @@ impl Error {
     }
 }
 
-/// The message with the marks of [`CallOption`](super::call_option::CallOption), for a surface that spells the
-/// options.
+/// The message with the marks of [`CallOption`](super::call_option::CallOption), for a surface that
+/// spells the options.
 struct MarkedMessage<'a>(&'a Error);
 
 impl fmt::Display for MarkedMessage<'_> {

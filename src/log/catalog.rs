@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::error::{Error, Result, shown};
+use crate::error::{CallOption, Error, Result, shown};
 use crate::protocol::action::Metadata;
 use crate::protocol::log_path::{self, LOG_DIR, STAGED_DIR};
 use crate::store::{PutOutcome, StoreObject, TableStores};
@@ -98,19 +98,23 @@ impl LogTail {
                 && a.version + 1 != b.version
             {
                 return Err(Error::invalid(format!(
-                    "`log_tail` is not contiguous: version {} is followed by {}",
-                    a.version, b.version
+                    "{} is not contiguous: version {} is followed by {}",
+                    CallOption::LogTail,
+                    a.version,
+                    b.version
                 )));
             }
         }
         match (self.commits.last().map(|last| last.version), self.latest) {
             (_, Some(latest)) if latest < 0 => Err(Error::invalid(format!(
-                "the newest version of `log_tail` is {latest}; where there is none it must be None"
+                "the newest version of {} is {latest}; where there is none it must be None",
+                CallOption::LogTail
             ))),
             (Some(last), latest) if Some(last) != latest => {
                 let latest = latest.map_or_else(|| "None".to_owned(), |latest| latest.to_string());
                 Err(Error::invalid(format!(
-                    "`log_tail` ends with version {last} and says that the newest version is {latest}"
+                    "{} ends with version {last} and says that the newest version is {latest}",
+                    CallOption::LogTail
                 )))
             }
             _ => Ok(()),

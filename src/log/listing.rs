@@ -9,7 +9,7 @@ use super::segment::{
     CheckpointCounts, CheckpointInstance, CheckpointKind, CommitFile, LogSegment, SegmentOptions,
 };
 use super::{ChecksumFileContents, LastCheckpointHint, last_checkpoint};
-use crate::error::{Error, ErrorCode, NotFoundKind, Result};
+use crate::error::{CallOption, Error, ErrorCode, NotFoundKind, Result};
 use crate::protocol::log_path::{self, LAST_CHECKPOINT, LOG_DIR, LogFile};
 use crate::store::{ObjectMeta, Store, StoreObject, TableStores};
 
@@ -188,7 +188,7 @@ impl DeltaLog {
             Some(newest) if newest >= latest => Ok(()),
             // A listing that begins after it, at a hint's version, does not include it.
             _ if listing.from > latest => Ok(()),
-            _ => Err(Error::corrupt(format!("version {latest}, which is the newest by the catalog, is neither in its `log_tail` nor published"))
+            _ => Err(Error::corrupt(format!("version {latest}, which is the newest by the catalog, is neither in its {} nor published", CallOption::LogTail))
                 .at_version(latest)
                 .at_file(&listing.url)),
         }

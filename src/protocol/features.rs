@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 
 use super::action::{Metadata, Protocol};
-use crate::error::{Error, Result};
+use crate::error::{CallOption, Error, Result};
 
 /// A table feature that deltafast supports for writing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -458,6 +458,18 @@ pub fn column_mapping(protocol: &Protocol, metadata: &Metadata) -> Result<Column
             ),
         )),
     }
+}
+
+/// The error for a commit to a table with the feature `catalogManaged` without its catalog.
+#[must_use]
+pub fn committer_needed_error() -> Error {
+    Error::unsupported_feature(
+        "catalogManaged",
+        format!(
+            "the table's commits are managed by a catalog; open it with a {} to commit through it, or nobody else will see the commit",
+            CallOption::Committer
+        ),
+    )
 }
 
 #[cfg(test)]

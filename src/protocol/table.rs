@@ -661,7 +661,7 @@ fn named_feature(name: &str, value: &str) -> Result<String> {
                 env!("CARGO_PKG_VERSION")
             ),
         )
-        .with_code(ErrorCode::UnknownFeature, &[("feature", &name)])),
+        .with_code(ErrorCode::UnknownFeature, &[])),
     }
 }
 

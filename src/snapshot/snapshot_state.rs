@@ -8,7 +8,7 @@ use super::snapshot_warnings::SnapshotWarnings;
 use super::table_reader::{
     CheckedTable, LOOKED_AT, LoggedTable, TableReader, drop_expired_txns, is_checksum_credible,
 };
-use crate::error::{Error, Result};
+use crate::error::{CallOption, Error, Result};
 use crate::exec::{self, CancellationToken};
 use crate::log::{
     CheckpointInstance, ChecksumFileContents, DeltaLog, LogListing, LogSegment,
@@ -175,7 +175,12 @@ impl Snapshot {
         {
             return Err(Error::unsupported_feature(
                 "catalogManaged",
-                "the table has the feature `catalogManaged`: its catalog alone knows its newest version; open it with a `committer`, or to read with the catalog's `log_tail` or `max_table_version`",
+                format!(
+                    "the table has the feature `catalogManaged`: its catalog alone knows its newest version; open it with a {}, or to read with the catalog's {} or {}",
+                    CallOption::Committer,
+                    CallOption::LogTail,
+                    CallOption::MaxTableVersion
+                ),
             )
             .at_version(version));
         }
@@ -506,7 +511,8 @@ impl Snapshot {
         Err(Error::unsupported_feature(
             "catalogManaged",
             format!(
-                "the table has the feature `catalogManaged`, so `{name}` is up to its catalog; only a `committer` whose `permits` holds `{name}` allows it"
+                "the table has the feature `catalogManaged`, so `{name}` is up to its catalog; only a {} whose `permits` holds `{name}` allows it",
+                CallOption::Committer
             ),
         ))
     }

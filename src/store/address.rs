@@ -125,9 +125,10 @@ fn parse_url(address: &str) -> Result<Url> {
     let url = Url::parse(address).map_err(|error| bad(&error.to_string()))?;
     let is_http = matches!(scheme.as_str(), "http" | "https");
     if url.fragment().is_some() || (url.query().is_some() && !is_http) {
-        return Err(bad(
-            "a `?` or `#` in a path must be written `%3F` or `%23`; credentials are given in `storage_options`",
-        ));
+        return Err(bad(&format!(
+            "a `?` or `#` in a path must be written `%3F` or `%23`; credentials are given in {}",
+            CallOption::StorageOptions
+        )));
     }
     if matches!(scheme.as_str(), "file" | "memory") || is_http {
         return Ok(url);
@@ -143,9 +144,10 @@ fn parse_url(address: &str) -> Result<Url> {
     }
     let has_container = matches!(scheme.as_str(), "az" | "abfs" | "abfss");
     if url.password().is_some() || (!has_container && !url.username().is_empty()) {
-        return Err(bad(
-            "credentials are given in `storage_options`, not in the URL",
-        ));
+        return Err(bad(&format!(
+            "credentials are given in {}, not in the URL",
+            CallOption::StorageOptions
+        )));
     }
     if !host
         .chars()

@@ -1,6 +1,6 @@
 //! Errors of object stores, by what a user can do about them.
 
-use crate::error::{Error, NotFoundKind};
+use crate::error::{CallOption, Error, NotFoundKind};
 
 /// One line for an `object_store` error. Its message can contain request URLs (redacted when shown)
 /// but never keys.
@@ -50,8 +50,9 @@ pub(super) fn failed(to: &str, path: &str, error: &object_store::Error) -> Error
     if refused {
         return Error::storage(
             format!(
-                "access denied to {path}: {}; check the credentials in `storage_options` or the environment",
-                error_summary(&text)
+                "access denied to {path}: {}; check the credentials in {} or the environment",
+                error_summary(&text),
+                CallOption::StorageOptions
             ),
             false,
         );
@@ -88,20 +89,27 @@ pub(super) fn exhausted(path: &str, error: &object_store::Error) -> Option<Error
 /// The error for missing credentials.
 #[cfg(any(feature = "s3", feature = "azure", feature = "gcs", feature = "http"))]
 pub(super) fn no_credentials(path: &str) -> Error {
-    let give = match path.split(':').next() {
-        Some("gs") => {
-            "`google_service_account` or `google_application_credentials` in `storage_options` or the environment, or `google_skip_signature=true` for a public bucket"
-        }
-        Some("az" | "azure" | "adl" | "abfs" | "abfss") => {
-            "`azure_storage_account_key`, `azure_storage_sas_token`, a service principal or `azure_use_azure_cli=true` in `storage_options` or the environment, or `azure_skip_signature=true` for a public container"
-        }
-        _ => {
-            "`aws_access_key_id` and `aws_secret_access_key` in `storage_options` or the environment (profiles of `~/.aws` need the Python library botocore), or `aws_skip_signature=true` for a public bucket"
-        }
+    let (keys, other_sources, public) = match path.split(':').next() {
+        Some("gs") => (
+            "`google_service_account` or `google_application_credentials`",
+            "",
+            "`google_skip_signature=true` for a public bucket",
+        ),
+        Some("az" | "azure" | "adl" | "abfs" | "abfss") => (
+            "`azure_storage_account_key`, `azure_storage_sas_token`, a service principal or `azure_use_azure_cli=true`",
+            "",
+            "`azure_skip_signature=true` for a public container",
+        ),
+        _ => (
+            "`aws_access_key_id` and `aws_secret_access_key`",
+            " (profiles of `~/.aws` need the Python library botocore)",
+            "`aws_skip_signature=true` for a public bucket",
+        ),
     };
     Error::storage(
         format!(
-            "no credentials for {path}: none are given, and this machine has no role of its own; give {give}"
+            "no credentials for {path}: none are given, and this machine has no role of its own; give {keys} in {} or the environment{other_sources}, or {public}",
+            CallOption::StorageOptions
         ),
         false,
     )

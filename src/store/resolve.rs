@@ -26,7 +26,7 @@ use super::renewed_credentials::RenewedCredentials;
 #[cfg(any(feature = "s3", feature = "azure", feature = "gcs"))]
 use super::single_attempt::SingleAttemptConnector;
 use super::{LocalStore, Store, StoreObject};
-use crate::error::{Error, Result};
+use crate::error::{CallOption, Error, Result};
 use crate::process::ProcessMutex;
 
 /// Opens the store whose root is `uri`: a path, or a `file:`, `s3:`, `gs:`, `az:`, `abfss:`,
@@ -463,7 +463,8 @@ impl TableStores {
     fn path_refused(path: &str, why: &str) -> Error {
         Error::storage(
             format!(
-                "refused to open `{path}`: {why}; if the file is to be trusted, allow it with the option `allow_external_paths`"
+                "refused to open `{path}`: {why}; if the file is to be trusted, allow it with the option {}",
+                CallOption::AllowExternalPaths
             ),
             false,
         )

@@ -154,22 +154,13 @@ impl FieldPath<'_> {
             expected.to_string(),
             found.to_string(),
         )
-        .with_code(
-            ErrorCode::TypeMismatch,
-            &[("expected", expected), ("found", found)],
-        )
+        .with_code(ErrorCode::TypeMismatch, &[])
         .at_column(self.dotted_path())
     }
 
     fn integer_out_of_range(&self, reason: &str, expected: &DataType, found: &Arrow) -> Error {
-        self.value(reason, expected, found).with_code(
-            ErrorCode::IntegerOutOfRange,
-            &[
-                ("reason", &reason),
-                ("expected", expected),
-                ("found", found),
-            ],
-        )
+        self.value(reason, expected, found)
+            .with_code(ErrorCode::IntegerOutOfRange, &[("reason", &reason)])
     }
 
     fn value(&self, what: impl std::fmt::Display, expected: &DataType, found: &Arrow) -> Error {
@@ -178,10 +169,7 @@ impl FieldPath<'_> {
             expected.to_string(),
             found.to_string(),
         )
-        .with_code(
-            ErrorCode::ValueNotRepresentable,
-            &[("reason", &what), ("expected", expected), ("found", found)],
-        )
+        .with_code(ErrorCode::ValueNotRepresentable, &[("reason", &what)])
         .at_column(self.dotted_path())
     }
 }
@@ -193,10 +181,7 @@ pub fn missing_not_null_error(what: &str, data_type: &DataType) -> Error {
         data_type.to_string(),
         "nothing",
     )
-    .with_code(
-        ErrorCode::NotNullColumnMissing,
-        &[("expected", data_type), ("found", &"nothing")],
-    )
+    .with_code(ErrorCode::NotNullColumnMissing, &[])
 }
 
 /// One column as the table's type, see [`ColumnPositions::cast`].

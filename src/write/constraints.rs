@@ -303,10 +303,7 @@ impl WriteRules {
                     long.limit, long.found
                 );
                 return Err(violated(&name, long.rows, &what)
-                    .with_code(
-                        ErrorCode::LengthExceeded,
-                        &[("constraint", &name), ("limit", &long.limit)],
-                    )
+                    .with_code(ErrorCode::LengthExceeded, &[("limit", &long.limit)])
                     .at_column(&long.path));
             }
         }
@@ -339,7 +336,7 @@ fn check_condition(check: &RowCondition, batch: &RecordBatch, first_row: u64) ->
         ),
     };
     Err(violated(name, held.len() - held.true_count(), &what)
-        .with_code(code, &[("constraint", &name), ("expression", sql)]))
+        .with_code(code, &[("expression", sql)]))
 }
 
 /// Replaces empty strings by null in the columns at these places.
@@ -455,7 +452,7 @@ fn check_generated(rule: &ComputedColumn, batch: &RecordBatch, first_row: u64) -
         violated(&rule.column, held.len() - held.true_count(), &what)
             .with_code(
                 ErrorCode::GeneratedColumnViolated,
-                &[("constraint", &rule.column), ("expression", &rule.expr)],
+                &[("expression", &rule.expr)],
             )
             .at_column(&rule.column),
     )
@@ -542,10 +539,7 @@ fn not_null(
                 rows.len(),
                 &format!("the column `{path}` is NOT NULL and null in row {row}"),
             )
-            .with_code(
-                ErrorCode::NotNullViolated,
-                &[("constraint", &"NOT NULL"), ("column", &path)],
-            )
+            .with_code(ErrorCode::NotNullViolated, &[("column", &path)])
             .at_column(path));
         }
     }

@@ -13,7 +13,7 @@ from deltafast._util.dialect import Dialect
 from deltafast.exceptions import ErrorCode
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Generator, Mapping
 
     from deltafast._expr.errors import UnsupportedExpressionError
     from deltafast.exceptions import InvalidArgumentError
@@ -170,13 +170,20 @@ class TokenCursor:
         # A string literal can be as long as the statement.
         found = "the end" if token.kind == "end" else repr(token.text[:40])
         hint = DOUBLE_QUOTES if token.kind == "exact" else self.hint
-        error = self.error(f"{what}, found {found}", token.pos, hint)
-        error.code, error.parameters = ErrorCode.EXPRESSION_SYNTAX_ERROR, {"expression": self.text}
-        raise error
+        code, parameters = ErrorCode.EXPRESSION_SYNTAX_ERROR, {"expression": self.text}
+        raise self.error(f"{what}, found {found}", token.pos, hint, code=code, parameters=parameters)
 
-    def error(self, what: str, pos: int | None, hint: str) -> InvalidArgumentError:
+    def error(
+        self,
+        what: str,
+        pos: int | None,
+        hint: str,
+        *,
+        code: ErrorCode | None = None,
+        parameters: Mapping[str, str] | None = None,
+    ) -> InvalidArgumentError:
         """Return the error of an invalid string, with the position in it."""
-        return invalid(what, self.text, pos, hint)
+        return invalid(what, self.text, pos, hint, code=code, parameters=parameters)
 
     def unsupported(self, what: str, pos: int | None, hint: str) -> UnsupportedExpressionError:
         """Return the error of a construct that may be valid but is not supported, with the position in the string."""

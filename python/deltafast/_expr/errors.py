@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from deltafast.exceptions import ErrorCode, InvalidArgumentError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 __all__ = ["DOUBLE_QUOTES", "UnsupportedExpressionError", "invalid", "unsupported", "where"]
 
@@ -42,9 +45,17 @@ def where(text: str, pos: int | None) -> str:
     return f' at character {pos + 1}, near "{head}{part}{tail}"'
 
 
-def invalid(what: str, text: str, pos: int | None, hint: str) -> InvalidArgumentError:
+def invalid(
+    what: str,
+    text: str,
+    pos: int | None,
+    hint: str,
+    *,
+    code: ErrorCode | None = None,
+    parameters: Mapping[str, str] | None = None,
+) -> InvalidArgumentError:
     """Return the error of an invalid expression."""
-    return InvalidArgumentError(f"{what}{where(text, pos)}; {hint}")
+    return InvalidArgumentError(f"{what}{where(text, pos)}; {hint}", code=code, parameters=parameters)
 
 
 def unsupported(what: str, text: str, pos: int | None, hint: str) -> UnsupportedExpressionError:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple, TypedDict
 
+from deltafast._call_options import option
 from deltafast._expr import coercion, types
 from deltafast._expr.binder import Binder
 from deltafast._expr.constraints import bare_name, quotes_hint
@@ -417,6 +418,6 @@ def refuse_lost_fields(column: str) -> None:
     """Refuse an assignment that would silently drop fields."""
     message = (
         f"the source's `{column}` lacks fields that the table's has: a whole new value would make them null; "
-        "assign the fields that change (`column.field`), or pass merge_schema=True to keep the others"
+        f"assign the fields that change (`column.field`), or pass {option('merge_schema', 'true')} to keep the others"
     )
     raise UnsupportedExpressionError(message)

@@ -264,7 +264,10 @@ class QueryBuilder:
             return interruptible(cursor, run)
         except duckdb.Error as error:
             # Values and names in messages may have control characters.
-            raise type(error)(printable(self._explained(error) or str(error), keep="\n\t")) from None
+            message = printable(self._explained(error) or str(error), keep="\n\t")
+            if message == str(error):
+                raise
+            raise type(error)(message) from None
 
     def _explained(self, error: duckdb.Error) -> str | None:
         """Return a message with a remedy for an error; None if DuckDB's own is sufficient."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from deltafast import _core
+from deltafast._call_options import option
 from deltafast._expr import read_schema
 from deltafast._expr.constraints import bind_constraints
 from deltafast._expr.merge import (
@@ -450,7 +451,8 @@ class TableMerger:
 
 def _unknown(column: str, schema: Struct) -> str:
     names = ", ".join(field.name for field in schema.fields)
-    return f"the table has no column `{column}`; it has {names}; pass merge_schema=True to add a column of the source"
+    evolution = option("merge_schema", "true")
+    return f"the table has no column `{column}`; it has {names}; pass {evolution} to add a column of the source"
 
 
 def merge_metrics(metrics: Mapping[str, str], scanned: int, files: int) -> dict[str, Any]:

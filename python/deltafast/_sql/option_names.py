@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from deltafast._call_options import as_argument
+from deltafast._call_options import spelling_of
 
 __all__ = ["as_clause"]
 
 _CLAUSES: Final[dict[tuple[str, str | None], str]] = {
     ("enforce_retention_duration", "false"): "`enforce_retention_duration=False` of `DeltaTable.vacuum`",
     ("schema_mode", "merge"): "WITH SCHEMA EVOLUTION",
+    ("merge_schema", "true"): "WITH SCHEMA EVOLUTION",
     ("schema_mode", "overwrite"): "REPLACE TABLE",
     ("mode", "append"): "INSERT INTO",
     ("mode", "ignore"): "IF NOT EXISTS",
@@ -25,7 +26,5 @@ _CLAUSES: Final[dict[tuple[str, str | None], str]] = {
     ("truncate_history", "false"): "no TRUNCATE HISTORY",
 }
 
-
-def as_clause(name: str, value: str | None) -> str:
-    """Return an option of a call, given by its name in Python, as a clause of SQL."""
-    return _CLAUSES.get((name, value)) or as_argument(name, value)
+#: Spells an option of a call, given by its name in Python.
+as_clause: Final = spelling_of(_CLAUSES)

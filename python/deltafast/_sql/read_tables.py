@@ -245,9 +245,13 @@ def _alter_columns(reader: Reader) -> Change:
             known = tuple(part.lower() for part in other.column)
             if path[: len(known)] == known[: len(path)]:
                 what = f"`{'.'.join(one.column)}` is changed twice"
-                error = reader.error(what, pos, "write a statement for each change")
-                error.code, error.parameters = ErrorCode.COLUMN_CHANGED_TWICE, {"column": ".".join(one.column)}
-                raise error
+                raise reader.error(
+                    what,
+                    pos,
+                    "write a statement for each change",
+                    code=ErrorCode.COLUMN_CHANGED_TWICE,
+                    parameters={"column": ".".join(one.column)},
+                )
         out.append(one)
         if not reader.accept_op(","):
             return AlterColumns(tuple(out))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from deltafast._call_options import as_argument
+from deltafast._call_options import spelling_of
 
 __all__ = ["as_flag"]
 
@@ -15,7 +15,5 @@ _FLAGS: Final[dict[tuple[str, str | None], str]] = {
     ("cluster_by", None): "`--cluster-by`",
 }
 
-
-def as_flag(name: str, value: str | None) -> str:
-    """Return an option of a call, given by its name in Python, as a flag; as an argument if there is no flag for it."""
-    return _FLAGS.get((name, value)) or as_argument(name, value)
+#: Spells an option of a call, given by its name in Python.
+as_flag: Final = spelling_of(_FLAGS)

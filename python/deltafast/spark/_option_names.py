@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
-from deltafast._call_options import as_argument
+from deltafast._call_options import spelling_of
 from deltafast.exceptions import DeltaError
 
 if TYPE_CHECKING:
@@ -16,6 +16,7 @@ __all__ = ["as_option", "with_option_names"]
 _OPTIONS: Final[dict[tuple[str, str | None], str]] = {
     ("enforce_retention_duration", "false"): "`spark.databricks.delta.retentionDurationCheck.enabled` to false",
     ("schema_mode", "merge"): "the option mergeSchema=true",
+    ("merge_schema", "true"): "withSchemaEvolution()",
     ("schema_mode", "overwrite"): "the option overwriteSchema=true",
     ("mode", "append"): 'mode("append")',
     ("mode", "ignore"): 'mode("ignore")',
@@ -31,13 +32,10 @@ _OPTIONS: Final[dict[tuple[str, str | None], str]] = {
     ("truncate_history", None): "TRUNCATE HISTORY",
     ("truncate_history", "true"): "TRUNCATE HISTORY",
     ("truncate_history", "false"): "no TRUNCATE HISTORY",
-    ("max_commit_retries", None): "`spark.databricks.delta.maxCommitAttempts`",
 }
 
-
-def as_option(name: str, value: str | None) -> str:
-    """Return an option of a call, given by its name in Python, as Spark's users set it."""
-    return _OPTIONS.get((name, value)) or as_argument(name, value)
+#: Spells an option of a call, given by its name in Python.
+as_option: Final = spelling_of(_OPTIONS)
 
 
 @contextmanager

@@ -172,7 +172,7 @@ fn check_droppable(
             name,
             format!("the feature `{name}` cannot be dropped, not by delta-spark either; {instead}"),
         )
-        .with_code(ErrorCode::FeatureNotDroppable, &[("feature", &name)]));
+        .with_code(ErrorCode::FeatureNotDroppable, &[]));
     }
     let needs_it = |other: &&String| {
         features::feature(other).is_some_and(|feature| feature.dependencies.contains(&name))

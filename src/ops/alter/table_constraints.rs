@@ -67,10 +67,7 @@ impl AlterCommand<'_> {
                 return Err(
                     Error::constraint_violated(&constraint.name, what).with_code(
                         ErrorCode::NewCheckViolated,
-                        &[
-                            ("constraint", &constraint.name),
-                            ("expression", &constraint.sql),
-                        ],
+                        &[("expression", &constraint.sql)],
                     ),
                 );
             }

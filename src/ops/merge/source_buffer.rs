@@ -12,7 +12,7 @@ use arrow_select::concat::concat_batches;
 use arrow_select::interleave::interleave_record_batch;
 use arrow_select::take::take_record_batch;
 
-use crate::error::{Error, Result};
+use crate::error::{CallOption, Error, Result};
 use crate::pq::encode::file_encoder::array_bytes;
 use crate::write::spill::{SpillFile, SpillOffset};
 
@@ -87,7 +87,8 @@ impl SourceBuffer {
             let place = self.spill.write(&[batch])?;
             if let Some(most) = self.limits.file.filter(|most| self.spill.size() > *most) {
                 return Err(Error::invalid(format!(
-                    "the source needs more than the {most} bytes of temporary files that `max_temp_directory_size` allows"
+                    "the source needs more than the {most} bytes of temporary files that {} allows",
+                    CallOption::MaxTempDirectorySize
                 )));
             }
             BufferedBatch::Spilled(place)

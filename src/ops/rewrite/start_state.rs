@@ -117,10 +117,7 @@ pub(in crate::ops) fn check_writable(snapshot: &Snapshot) -> Result<()> {
         row_id_mark::check_row_ids_left(snapshot)?;
     }
     if protocol.has_writer_feature("catalogManaged") && snapshot.log().catalog().is_none() {
-        return Err(Error::unsupported_feature(
-            "catalogManaged",
-            "the table's commits are managed by a catalog; open it with a `committer` to commit through it, or nobody else will see the commit",
-        ));
+        return Err(features::committer_needed_error());
     }
     check_catalog(snapshot.log(), snapshot.metadata())
 }

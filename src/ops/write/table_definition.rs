@@ -201,9 +201,10 @@ fn check_same_clustering(snapshot: &Snapshot, columns: &[String]) -> Result<()> 
         .map(|column| resolve_column_path(snapshot.schema(), column))
         .collect::<Result<Vec<_>>>()?;
     if now != Some(clustering_domain(snapshot.schema(), &paths)?.configuration) {
-        return Err(Error::invalid(
-            "`cluster_by` is not how the table is clustered; leave it out to write to the table as it is",
-        ));
+        return Err(Error::invalid(format!(
+            "{} is not how the table is clustered; leave it out to write to the table as it is",
+            CallOption::ClusterBy
+        )));
     }
     Ok(())
 }

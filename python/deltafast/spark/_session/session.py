@@ -213,21 +213,33 @@ def whole_number(option: str, value: object, what: str = "a whole number") -> in
     Raises:
         InvalidArgumentError: The value is not such a number.
     """
-    text = str(value).strip()
-    if not re.fullmatch(r"[+-]?\d{1,19}", text) or not -(1 << 63) <= int(text) < 1 << 63:
-        message = f"{option} must be {what}, not {str(value)!r:.50}"
-        raise InvalidArgumentError(message)
-    return int(text)
+    number = _read_number(value)
+    if number is None:
+        raise InvalidArgumentError(_not_a_number(option, value, what))
+    return number
 
 
 def version_number(option: str, value: object) -> int:
     """Return the version that an option names; see `whole_number`."""
-    try:
-        return whole_number(option, value, "the number of a version")
-    except InvalidArgumentError as error:
+    number = _read_number(value)
+    if number is None:
+        message = _not_a_number(option, value, "the number of a version")
         raise InvalidArgumentError(
-            str(error), code=ErrorCode.INVALID_VERSION, parameters={"option": option, "version": value}
-        ) from None
+            message, code=ErrorCode.INVALID_VERSION, parameters={"option": option, "version": value}
+        )
+    return number
+
+
+def _read_number(value: object) -> int | None:
+    """Return a number of 64 bits; None if the value is not one."""
+    text = str(value).strip()
+    if not re.fullmatch(r"[+-]?\d{1,19}", text) or not -(1 << 63) <= int(text) < 1 << 63:
+        return None
+    return int(text)
+
+
+def _not_a_number(option: str, value: object, what: str) -> str:
+    return f"{option} must be {what}, not {str(value)!r:.50}"
 
 
 def frame_alias(frame: Any) -> str | None:
