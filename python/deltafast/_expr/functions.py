@@ -17,9 +17,10 @@ precision and scale (the node's type says the result's); `lit` means a literal.
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from deltafast._expr import types
+from deltafast._expr import rules, types
+from deltafast._expr.coercion import TypeClass
 from deltafast._expr.tree import Lit
 from deltafast._expr.types import (
     BINARY,
@@ -33,26 +34,28 @@ from deltafast._expr.types import (
     DataType,
 )
 
-__all__ = ["CAST_FUNCTIONS", "EMITTED", "FUNCTIONS", "Function", "Param"]
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
-MAX_INT: Final = 2_147_483_647
+    from deltafast._expr.rules import Rule
+
+__all__ = ["CAST_FUNCTIONS", "EMITTED", "FUNCTIONS", "Function", "Param"]
 
 
 class Param(NamedTuple):
-    """The coercion of one argument (a kind of `Binder.coerce`), and its default if it is optional."""
+    """The type or class of types to which `Binder.coerce` casts an argument, and its default if it is optional."""
 
-    kind: str
+    type: DataType | TypeClass
     default: Lit | None = None
 
 
 class Function(NamedTuple):
-    """A SQL function; `rule` names the binder's method if `params` and `result` do not determine the types."""
+    """A SQL function; it has a `rule` if `params` and `result` do not determine the types."""
 
     params: tuple[Param, ...] = ()
     result: DataType | None = None
     emit: str = ""
-    rule: str = ""
-    order: tuple[int, ...] = ()
+    rule: Rule | None = None
 
 
 def _text(value: str) -> Lit:
@@ -187,158 +190,159 @@ EMITTED: Final[dict[str, str]] = {
 }
 
 
-def _f(emit: str, kinds: str, result: DataType | None = None, *defaults: Lit, order: tuple[int, ...] = ()) -> Function:
-    names = kinds.split()
-    first = len(names) - len(defaults)
-    params = tuple(Param(k, defaults[i - first] if i >= first else None) for i, k in enumerate(names))
-    return Function(params, result, emit, order=order)
+def _f(
+    emit: str, arguments: Sequence[DataType | TypeClass], result: DataType | None = None, *defaults: Lit
+) -> Function:
+    first = len(arguments) - len(defaults)
+    params = tuple(Param(t, defaults[i - first] if i >= first else None) for i, t in enumerate(arguments))
+    return Function(params, result, emit)
 
 
-def _rule(name: str, emit: str = "") -> Function:
-    return Function(rule=name, emit=emit)
+def _rule(rule: Rule, emit: str = "") -> Function:
+    return Function(rule=rule, emit=emit)
 
 
 FUNCTIONS: Final[dict[str, Function]] = {
     # nulls and branches
-    "isnull": _f("isnull", "any", BOOLEAN),
-    "isnotnull": _f("isnotnull", "any", BOOLEAN),
-    "isnan": _rule("isnan"),
-    "equal_null": _rule("equal_null"),
-    "coalesce": _rule("coalesce"),
-    "nvl": _rule("nvl"),
-    "ifnull": _rule("nvl"),
-    "nvl2": _rule("nvl2"),
-    "nullif": _rule("nullif"),
-    "nullifzero": _rule("nullifzero"),
-    "zeroifnull": _rule("zeroifnull"),
-    "if": _rule("if"),
-    "greatest": _rule("extreme", "greatest"),
-    "least": _rule("extreme", "least"),
+    "isnull": _f("isnull", (TypeClass.ANY,), BOOLEAN),
+    "isnotnull": _f("isnotnull", (TypeClass.ANY,), BOOLEAN),
+    "isnan": _rule(rules.ISNAN),
+    "equal_null": _rule(rules.EQUAL_NULL),
+    "coalesce": _rule(rules.COALESCE),
+    "nvl": _rule(rules.NVL),
+    "ifnull": _rule(rules.NVL),
+    "nvl2": _rule(rules.NVL2),
+    "nullif": _rule(rules.NULLIF),
+    "nullifzero": _rule(rules.NULLIFZERO),
+    "zeroifnull": _rule(rules.ZEROIFNULL),
+    "if": _rule(rules.IF),
+    "greatest": _rule(rules.EXTREME, "greatest"),
+    "least": _rule(rules.EXTREME, "least"),
     # numbers
-    "mod": _rule("arithmetic", "%"),
-    "pmod": _rule("arithmetic", "pmod"),
-    "negative": _rule("negative"),
-    "positive": _rule("positive"),
-    "abs": _rule("abs"),
-    "sign": _f("sign", "double", DOUBLE),
-    "signum": _f("sign", "double", DOUBLE),
-    "round": _rule("rounding", "round"),
-    "bround": _rule("rounding", "bround"),
-    "floor": _rule("floor", "floor"),
-    "ceil": _rule("floor", "ceil"),
-    "ceiling": _rule("floor", "ceil"),
-    "sqrt": _f("sqrt", "double", DOUBLE),
-    "exp": _f("exp", "double", DOUBLE),
-    "ln": _f("ln", "double", DOUBLE),
-    "log": _rule("log"),
-    "log2": _rule("log2"),
-    "log10": _f("log10", "double", DOUBLE),
-    "pow": _f("pow", "double double", DOUBLE),
-    "power": _f("pow", "double double", DOUBLE),
-    "shiftleft": _rule("shift", "shiftleft"),
-    "shiftright": _rule("shift", "shiftright"),
+    "mod": _rule(rules.ARITHMETIC, "%"),
+    "pmod": _rule(rules.ARITHMETIC, "pmod"),
+    "negative": _rule(rules.NEGATIVE),
+    "positive": _rule(rules.POSITIVE),
+    "abs": _rule(rules.ABS),
+    "sign": _f("sign", (DOUBLE,), DOUBLE),
+    "signum": _f("sign", (DOUBLE,), DOUBLE),
+    "round": _rule(rules.ROUNDING, "round"),
+    "bround": _rule(rules.ROUNDING, "bround"),
+    "floor": _rule(rules.FLOOR, "floor"),
+    "ceil": _rule(rules.FLOOR, "ceil"),
+    "ceiling": _rule(rules.FLOOR, "ceil"),
+    "sqrt": _f("sqrt", (DOUBLE,), DOUBLE),
+    "exp": _f("exp", (DOUBLE,), DOUBLE),
+    "ln": _f("ln", (DOUBLE,), DOUBLE),
+    "log": _rule(rules.LOG),
+    "log2": _rule(rules.LOG2),
+    "log10": _f("log10", (DOUBLE,), DOUBLE),
+    "pow": _f("pow", (DOUBLE, DOUBLE), DOUBLE),
+    "power": _f("pow", (DOUBLE, DOUBLE), DOUBLE),
+    "shiftleft": _rule(rules.SHIFT, "shiftleft"),
+    "shiftright": _rule(rules.SHIFT, "shiftright"),
     # text
-    "like": _rule("like"),
-    "ilike": _rule("ilike"),
-    "rlike": _f("rlike", "string string", BOOLEAN),
-    "regexp": _f("rlike", "string string", BOOLEAN),
-    "regexp_like": _f("rlike", "string string", BOOLEAN),
-    "startswith": _f("startswith", "string string", BOOLEAN),
-    "endswith": _f("endswith", "string string", BOOLEAN),
-    "contains": _f("contains", "string string", BOOLEAN),
-    "lower": _f("lower", "string", STRING),
-    "lcase": _f("lower", "string", STRING),
-    "upper": _f("upper", "string", STRING),
-    "ucase": _f("upper", "string", STRING),
-    "trim": _rule("trim", "trim"),
-    "ltrim": _rule("trim", "ltrim"),
-    "rtrim": _rule("trim", "rtrim"),
-    "btrim": _rule("btrim"),
-    "length": _f("length", "text", INTEGER),
-    "len": _f("length", "text", INTEGER),
-    "char_length": _f("length", "text", INTEGER),
-    "character_length": _f("length", "text", INTEGER),
-    "octet_length": _f("octet_length", "text", INTEGER),
-    "substring": _rule("substring"),
-    "substr": _rule("substring"),
-    "left": _rule("left"),
-    "right": _f("right", "string int", STRING),
-    "concat": _rule("concat"),
-    "concat_ws": _rule("concat_ws"),
-    "replace": _f("replace", "string string string", STRING, _text("")),
-    "lpad": _rule("pad", "lpad"),
-    "rpad": _rule("pad", "rpad"),
-    "repeat": _f("repeat", "string int", STRING),
-    "space": _rule("space"),
-    "reverse": _rule("reverse"),
-    "instr": _f("instr", "string string", INTEGER),
-    "locate": _f("locate", "string string int", INTEGER, _int(1)),
-    "position": _f("locate", "string string int", INTEGER, _int(1)),
-    "split_part": _f("split_part", "string string int", STRING),
-    "initcap": _f("initcap", "string", STRING),
-    "hex": _rule("hex"),
-    "unhex": _f("unhex", "string", BINARY),
-    "md5": _f("md5", "binary", STRING),
-    "sha2": _f("sha2", "binary int", STRING),
+    "like": _rule(rules.LIKE),
+    "ilike": _rule(rules.ILIKE),
+    "rlike": _f("rlike", (STRING, STRING), BOOLEAN),
+    "regexp": _f("rlike", (STRING, STRING), BOOLEAN),
+    "regexp_like": _f("rlike", (STRING, STRING), BOOLEAN),
+    "startswith": _f("startswith", (STRING, STRING), BOOLEAN),
+    "endswith": _f("endswith", (STRING, STRING), BOOLEAN),
+    "contains": _f("contains", (STRING, STRING), BOOLEAN),
+    "lower": _f("lower", (STRING,), STRING),
+    "lcase": _f("lower", (STRING,), STRING),
+    "upper": _f("upper", (STRING,), STRING),
+    "ucase": _f("upper", (STRING,), STRING),
+    "trim": _rule(rules.TRIM, "trim"),
+    "ltrim": _rule(rules.TRIM, "ltrim"),
+    "rtrim": _rule(rules.TRIM, "rtrim"),
+    "btrim": _rule(rules.BTRIM),
+    "length": _f("length", (TypeClass.TEXT,), INTEGER),
+    "len": _f("length", (TypeClass.TEXT,), INTEGER),
+    "char_length": _f("length", (TypeClass.TEXT,), INTEGER),
+    "character_length": _f("length", (TypeClass.TEXT,), INTEGER),
+    "octet_length": _f("octet_length", (TypeClass.TEXT,), INTEGER),
+    "substring": _rule(rules.SUBSTRING),
+    "substr": _rule(rules.SUBSTRING),
+    "left": _rule(rules.LEFT),
+    "right": _f("right", (STRING, INTEGER), STRING),
+    "concat": _rule(rules.CONCAT),
+    "concat_ws": _rule(rules.CONCAT_WS),
+    "replace": _f("replace", (STRING, STRING, STRING), STRING, _text("")),
+    "lpad": _rule(rules.PAD, "lpad"),
+    "rpad": _rule(rules.PAD, "rpad"),
+    "repeat": _f("repeat", (STRING, INTEGER), STRING),
+    "space": _rule(rules.SPACE),
+    "reverse": _rule(rules.REVERSE),
+    "instr": _f("instr", (STRING, STRING), INTEGER),
+    "locate": _f("locate", (STRING, STRING, INTEGER), INTEGER, _int(1)),
+    "position": _f("locate", (STRING, STRING, INTEGER), INTEGER, _int(1)),
+    "split_part": _f("split_part", (STRING, STRING, INTEGER), STRING),
+    "initcap": _f("initcap", (STRING,), STRING),
+    "hex": _rule(rules.HEX),
+    "unhex": _f("unhex", (STRING,), BINARY),
+    "md5": _f("md5", (BINARY,), STRING),
+    "sha2": _f("sha2", (BINARY, INTEGER), STRING),
     # dates and timestamps
-    "year": _f("year", "date", INTEGER),
-    "month": _f("month", "date", INTEGER),
-    "day": _f("day", "date", INTEGER),
-    "dayofmonth": _f("day", "date", INTEGER),
-    "quarter": _f("quarter", "date", INTEGER),
-    "dayofweek": _f("dayofweek", "date", INTEGER),
-    "weekday": _f("weekday", "date", INTEGER),
-    "dayofyear": _f("dayofyear", "date", INTEGER),
-    "weekofyear": _f("weekofyear", "date", INTEGER),
-    "hour": _f("hour", "datetime", INTEGER),
-    "minute": _f("minute", "datetime", INTEGER),
-    "second": _f("second", "datetime", INTEGER),
-    "extract": _rule("extract"),
-    "date_part": _rule("extract"),
-    "datepart": _rule("extract"),
-    "date_trunc": _f("date_trunc", "string timestamp", TIMESTAMP),
-    "trunc": _f("trunc", "date string", DATE),
-    "date_add": _f("date_add", "date days", DATE),
-    "dateadd": _f("date_add", "date days", DATE),
-    "date_sub": _f("date_sub", "date days", DATE),
-    "add_months": _f("add_months", "date int", DATE),
-    "months_between": _f("months_between", "timestamp timestamp boolean", DOUBLE, Lit(value=True, type=BOOLEAN)),
-    "datediff": _f("datediff", "date date", INTEGER),
-    "date_diff": _f("datediff", "date date", INTEGER),
-    "last_day": _f("last_day", "date", DATE),
-    "next_day": _f("next_day", "date string", DATE),
-    "date_format": _f("date_format", "timestamp string", STRING),
-    "make_date": _f("make_date", "int int int", DATE),
-    "to_date": _rule("to_date"),
-    "to_timestamp": _rule("to_timestamp"),
-    "to_timestamp_ltz": _rule("to_timestamp"),
-    "to_timestamp_ntz": _rule("to_timestamp_ntz"),
-    "unix_date": _rule("unix_date"),
-    "date_from_unix_date": _rule("date_from_unix_date"),
-    "unix_micros": _f("unix_micros", "exact_timestamp", LONG),
-    "timestamp_micros": _f("timestamp_micros", "integral", TIMESTAMP),
-    "timestamp_seconds": _rule("timestamp_seconds"),
-    "unix_timestamp": _rule("unix_timestamp"),
-    "to_unix_timestamp": _rule("unix_timestamp"),
-    "from_unixtime": _f("from_unixtime", "long string", STRING, _text("yyyy-MM-dd HH:mm:ss")),
-    "current_date": _rule("current_date"),
-    "curdate": _rule("current_date"),
-    "current_timestamp": _rule("current_timestamp"),
-    "now": _rule("current_timestamp"),
-    "localtimestamp": _rule("localtimestamp"),
+    "year": _f("year", (DATE,), INTEGER),
+    "month": _f("month", (DATE,), INTEGER),
+    "day": _f("day", (DATE,), INTEGER),
+    "dayofmonth": _f("day", (DATE,), INTEGER),
+    "quarter": _f("quarter", (DATE,), INTEGER),
+    "dayofweek": _f("dayofweek", (DATE,), INTEGER),
+    "weekday": _f("weekday", (DATE,), INTEGER),
+    "dayofyear": _f("dayofyear", (DATE,), INTEGER),
+    "weekofyear": _f("weekofyear", (DATE,), INTEGER),
+    "hour": _f("hour", (TypeClass.DATETIME,), INTEGER),
+    "minute": _f("minute", (TypeClass.DATETIME,), INTEGER),
+    "second": _f("second", (TypeClass.DATETIME,), INTEGER),
+    "extract": _rule(rules.EXTRACT),
+    "date_part": _rule(rules.EXTRACT),
+    "datepart": _rule(rules.EXTRACT),
+    "date_trunc": _f("date_trunc", (STRING, TIMESTAMP), TIMESTAMP),
+    "trunc": _f("trunc", (DATE, STRING), DATE),
+    "date_add": _f("date_add", (DATE, TypeClass.DAYS), DATE),
+    "dateadd": _f("date_add", (DATE, TypeClass.DAYS), DATE),
+    "date_sub": _f("date_sub", (DATE, TypeClass.DAYS), DATE),
+    "add_months": _f("add_months", (DATE, INTEGER), DATE),
+    "months_between": _f("months_between", (TIMESTAMP, TIMESTAMP, BOOLEAN), DOUBLE, Lit(value=True, type=BOOLEAN)),
+    "datediff": _f("datediff", (DATE, DATE), INTEGER),
+    "date_diff": _f("datediff", (DATE, DATE), INTEGER),
+    "last_day": _f("last_day", (DATE,), DATE),
+    "next_day": _f("next_day", (DATE, STRING), DATE),
+    "date_format": _f("date_format", (TIMESTAMP, STRING), STRING),
+    "make_date": _f("make_date", (INTEGER, INTEGER, INTEGER), DATE),
+    "to_date": _rule(rules.TO_DATE),
+    "to_timestamp": _rule(rules.TO_TIMESTAMP),
+    "to_timestamp_ltz": _rule(rules.TO_TIMESTAMP),
+    "to_timestamp_ntz": _rule(rules.TO_TIMESTAMP_NTZ),
+    "unix_date": _rule(rules.UNIX_DATE),
+    "date_from_unix_date": _rule(rules.DATE_FROM_UNIX_DATE),
+    "unix_micros": _f("unix_micros", (TypeClass.EXACT_TIMESTAMP,), LONG),
+    "timestamp_micros": _f("timestamp_micros", (TypeClass.INTEGRAL,), TIMESTAMP),
+    "timestamp_seconds": _rule(rules.TIMESTAMP_SECONDS),
+    "unix_timestamp": _rule(rules.UNIX_TIMESTAMP),
+    "to_unix_timestamp": _rule(rules.UNIX_TIMESTAMP),
+    "from_unixtime": _f("from_unixtime", (LONG, STRING), STRING, _text("yyyy-MM-dd HH:mm:ss")),
+    "current_date": _rule(rules.CURRENT_DATE),
+    "curdate": _rule(rules.CURRENT_DATE),
+    "current_timestamp": _rule(rules.CURRENT_TIMESTAMP),
+    "now": _rule(rules.CURRENT_TIMESTAMP),
+    "localtimestamp": _rule(rules.LOCALTIMESTAMP),
     # nested values
-    "size": _rule("size"),
-    "cardinality": _rule("size"),
-    "array_contains": _rule("array_contains"),
-    "element_at": _rule("element_at"),
-    "get": _rule("get"),
-    "map_keys": _rule("map_part", "map_keys"),
-    "map_values": _rule("map_part", "map_values"),
-    "map_contains_key": _rule("map_contains_key"),
-    "array": _rule("array"),
-    "map": _rule("map"),
-    "named_struct": _rule("named_struct"),
-    "struct": _rule("struct"),
+    "size": _rule(rules.SIZE),
+    "cardinality": _rule(rules.SIZE),
+    "array_contains": _rule(rules.ARRAY_CONTAINS),
+    "element_at": _rule(rules.ELEMENT_AT),
+    "get": _rule(rules.GET),
+    "map_keys": _rule(rules.MAP_PART, "map_keys"),
+    "map_values": _rule(rules.MAP_PART, "map_values"),
+    "map_contains_key": _rule(rules.MAP_CONTAINS_KEY),
+    "array": _rule(rules.ARRAY),
+    "map": _rule(rules.MAP),
+    "named_struct": _rule(rules.NAMED_STRUCT),
+    "struct": _rule(rules.STRUCT),
 }
 
 CAST_FUNCTIONS: Final[dict[str, DataType]] = {

@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import decimal
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, cast
 
 from deltafast._expr import types
 from deltafast._expr.types import DataType, Decimal
@@ -29,6 +30,7 @@ __all__ = [
     "Bound",
     "Call",
     "Cast",
+    "CastMode",
     "Col",
     "In",
     "Lit",
@@ -76,12 +78,23 @@ class Call(NamedTuple):
     type: DataType
 
 
+class CastMode(StrEnum):
+    """The result of a cast of a value that the type does not have."""
+
+    #: An error.
+    ANSI = "ansi"
+    #: Null, or for integers the lower bits.
+    LEGACY = "legacy"
+    #: Null.
+    TRY = "try"
+
+
 class Cast(NamedTuple):
-    """A cast; `mode` is `ansi` (raises), `legacy` (null or wrap) or `try` (null)."""
+    """A cast."""
 
     arg: Node
     type: DataType
-    mode: str
+    mode: CastMode
 
 
 class In(NamedTuple):
@@ -105,6 +118,17 @@ class SessionCall(NamedTuple):
 
 
 Node: TypeAlias = Col | Lit | Call | Cast | In | SessionCall
+
+#: The classes of nodes by their names in the dict.
+_NODES: Final[dict[str, type[Node]]] = {
+    "col": Col,
+    "lit": Lit,
+    "call": Call,
+    "cast": Cast,
+    "in": In,
+    "session": SessionCall,
+}
+_KINDS: Final = {node: kind for kind, node in _NODES.items()}
 
 
 class Bound(NamedTuple):
@@ -196,19 +220,20 @@ def decode_value(value: object, t: DataType) -> Value:
 
 
 def _encode(node: Node) -> dict[str, Any]:
+    kind = _KINDS[type(node)]
     match node:
         case Col(path=path, type=t):
-            return {"k": "col", "path": list(path), "t": types.to_json(t)}
+            return {"k": kind, "path": list(path), "t": types.to_json(t)}
         case Lit(value=value, type=t):
-            return {"k": "lit", "v": encode_value(value, t), "t": types.to_json(t)}
+            return {"k": kind, "v": encode_value(value, t), "t": types.to_json(t)}
         case Call(f=f, args=args, type=t):
-            return {"k": "call", "f": f, "a": [_encode(arg) for arg in args], "t": types.to_json(t)}
+            return {"k": kind, "f": f, "a": [_encode(arg) for arg in args], "t": types.to_json(t)}
         case SessionCall(f=f, args=args, type=t):
-            return {"k": "session", "f": f, "a": [_encode(arg) for arg in args], "t": types.to_json(t)}
+            return {"k": kind, "f": f, "a": [_encode(arg) for arg in args], "t": types.to_json(t)}
         case Cast(arg=arg, type=t, mode=mode):
-            return {"k": "cast", "a": _encode(arg), "t": types.to_json(t), "m": mode}
+            return {"k": kind, "a": _encode(arg), "t": types.to_json(t), "m": mode}
         case In(arg=arg, values=values):
-            return {"k": "in", "a": _encode(arg), "v": _encode_values(values, arg.type)}
+            return {"k": kind, "a": _encode(arg), "v": _encode_values(values, arg.type)}
 
 
 def _encode_values(values: Sequence[Value], t: DataType) -> list[Any]:
@@ -227,18 +252,18 @@ def _decode_values(raw: Sequence[object], t: DataType) -> tuple[Value, ...]:
 
 def _decode(raw: dict[str, Any]) -> Node:
     kind = raw["k"]
-    if kind == "in":
+    node = _NODES.get(kind)
+    if node is In:
         arg = _decode(raw["a"])
         return In(arg, _decode_values(raw["v"], arg.type))
     t = types.type_from_json(raw["t"])
-    if kind == "col":
+    if node is Col:
         return Col(tuple(raw["path"]), t)
-    if kind == "lit":
+    if node is Lit:
         return Lit(decode_value(raw["v"], t), t)
-    if kind in ("call", "session"):
-        args = tuple(_decode(arg) for arg in raw["a"])
-        return Call(raw["f"], args, t) if kind == "call" else SessionCall(raw["f"], args, t)
-    if kind == "cast":
-        return Cast(_decode(raw["a"]), t, raw["m"])
+    if node is Call or node is SessionCall:
+        return node(raw["f"], tuple(_decode(arg) for arg in raw["a"]), t)
+    if node is Cast:
+        return Cast(_decode(raw["a"]), t, CastMode(raw["m"]))
     msg = f"unknown kind of node {kind!r}"
     raise ValueError(msg)
