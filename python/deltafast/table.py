@@ -1411,10 +1411,11 @@ class DeltaTable(HandleOwner):
             >>> table.update({"city": "upper(city)"}, predicate="id = 1")["num_updated_rows"]
             1
         """
+        from deltafast._expr.tree import CastMode
         from deltafast._ops.delete_update import update
 
         commit, hooks = commit_properties, post_commithook_properties
-        mode = "ansi" if error_on_type_mismatch else "try"
+        mode = CastMode.ANSI if error_on_type_mismatch else CastMode.TRY
         with counted(progress):
             return update(
                 self._handle,

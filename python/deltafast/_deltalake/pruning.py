@@ -44,7 +44,7 @@ def _operator(node: Any) -> str | None:
             return f"the operator {op}"
         case syntax.Unary(op=op) if op.upper() != "NOT":
             return f"the operator {op}"
-        case syntax.Test(kind=kind) if "NULL" not in kind.upper():
-            return f"IS {kind.upper()}"
+        case syntax.Test(kind=kind) if kind is not syntax.TestKind.NULL:
+            return f"IS {kind.name}"
         case _:
             return None

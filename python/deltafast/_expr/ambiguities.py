@@ -13,7 +13,7 @@ import decimal
 import struct
 from typing import TYPE_CHECKING, Final, NoReturn
 
-from deltafast._expr import types
+from deltafast._expr import token_kind, types
 from deltafast._expr.decimals import rescale, to_whole
 from deltafast._expr.errors import unsupported
 from deltafast._expr.syntax import Func, Logical
@@ -54,7 +54,7 @@ def check_strings(tokens: Sequence[Token], text: str) -> None:
         UnsupportedExpressionError: There is one.
     """
     for n, token in enumerate(tokens):
-        if token.kind != "string":
+        if token.kind is not token_kind.STRING:
             continue
         source = text[token.pos : token.end]
         before = tokens[n - 1] if n else None
@@ -65,7 +65,7 @@ def check_strings(tokens: Sequence[Token], text: str) -> None:
             if "\\" in rest:
                 what = two_readings("a backslash in a string", "the character itself", "the begin of an escape")
                 raise unsupported(what, text, token.pos, "write r'..' for a string in which it is the character itself")
-        if before is not None and before.kind == "string":
+        if before is not None and before.kind is token_kind.STRING:
             what = two_readings("a string after a string", "an alias", "the continuation of the string")
             raise unsupported(what, text, token.pos, "write one string, or || between them")
 

@@ -29,10 +29,12 @@ from deltafast._expr.syntax import (
     InList,
     InValues,
     Like,
+    LikeKind,
     Logical,
     Name,
     Syntax,
     Test,
+    TestKind,
     Unary,
 )
 from deltafast._expr.tree import Lit
@@ -153,9 +155,9 @@ class _Translator:
         if name == "invert":
             return Unary("not", args[0])
         if name == "is_valid":
-            return Unary("not", Test("null", args[0]))
+            return Unary("not", Test(TestKind.NULL, args[0]))
         if name == "is_null":
-            missing = Test("null", args[0])
+            missing = Test(TestKind.NULL, args[0])
             if options.get("nan_is_null") and self.floating(args[0]):
                 return Logical("or", (missing, Func("isnan", (args[0],))))
             return missing
@@ -166,7 +168,7 @@ class _Translator:
         if name in _TEXT and not options.get("ignore_case"):
             return Func(_TEXT[name], (args[0], _text(options.get("pattern"))))
         if name == "match_like" and not options.get("ignore_case"):
-            return Like("like", args[0], (_text(options.get("pattern")),))
+            return Like(LikeKind.LIKE, args[0], (_text(options.get("pattern")),))
         msg = f"the pyarrow function {name}() cannot be evaluated here; filter the result with it, or write SQL text"
         raise UnsupportedExpressionError(msg)
 
@@ -205,9 +207,9 @@ class _Translator:
         found: Syntax = Constant(Lit(value=False, type=types.BOOLEAN))
         if tests:
             test = tests[0] if len(tests) == 1 else Logical("or", tuple(tests))
-            found = Logical("and", (Unary("not", Test("null", value)), test))
+            found = Logical("and", (Unary("not", Test(TestKind.NULL, value)), test))
         if missing:
-            found = Logical("or", (Test("null", value), found))
+            found = Logical("or", (Test(TestKind.NULL, value), found))
         return found
 
 

@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, Final, NoReturn
 
 from deltafast._expr import coercion, literals, types
 from deltafast._expr.ambiguities import SAME_FUNCTIONS, Ambiguities
+from deltafast._expr.coercion import TypeClass
 from deltafast._expr.errors import DOUBLE_QUOTES, UnsupportedExpressionError, invalid, unsupported, where
 from deltafast._expr.functions import CAST_FUNCTIONS, FUNCTIONS, Function
 from deltafast._expr.parser import MAX_DEPTH
-from deltafast._expr.rules import RULES
+from deltafast._expr.rules import STRUCT, Rule
 from deltafast._expr.syntax import (
     Between,
     Binary,
@@ -34,13 +35,15 @@ from deltafast._expr.syntax import (
     InValues,
     Item,
     Like,
+    LikeKind,
     Logical,
     Name,
     Syntax,
     Test,
+    TestKind,
     Unary,
 )
-from deltafast._expr.tree import Call, Cast, Col, In, Lit, Node, SessionCall, call, joined
+from deltafast._expr.tree import Call, Cast, CastMode, Col, In, Lit, Node, SessionCall, call, joined
 from deltafast._expr.types import (
     BINARY,
     BOOLEAN,
@@ -105,7 +108,7 @@ class Binder:
         self.text = text
         self.zone = zone
         self.ansi = ansi
-        self.mode = "ansi" if ansi else "legacy"
+        self.mode = CastMode.ANSI if ansi else CastMode.LEGACY
         self.functions = functions
         self._now = now
         self._depth = 0
@@ -288,7 +291,7 @@ class Binder:
         return self.cast(node, to, pos)
 
     def _explicit_cast(self, node: Node, to: DataType, *, safe: bool, pos: int | None) -> Node:
-        mode = "try" if safe else self.mode
+        mode = CastMode.TRY if safe else self.mode
         if node.type == to:
             return node
         if self._ambiguities is not None:
@@ -300,29 +303,35 @@ class Binder:
             self.refuse("a cast to VOID is not supported", pos, "write NULL")
         return Cast(node, to, mode)
 
-    def coerce(self, node: Node, kind: str, name: str, pos: int | None) -> Node:  # noqa: PLR0911 - one line a kind
+    def coerce(self, node: Node, to: DataType | TypeClass, name: str, pos: int | None) -> Node:
         """Cast an argument to the type of a parameter in the function table."""
+        if isinstance(to, TypeClass):
+            return self._coerce_to_class(node, to, name, pos)
+        if node.type != VOID and not _implicit(node.type, to):
+            self.mismatch(f"{name}()", [node.type], pos)
+        return self.cast(node, to, pos)
+
+    def _coerce_to_class(  # noqa: PLR0911 - one line a class
+        self, node: Node, to: TypeClass, name: str, pos: int | None
+    ) -> Node:
         source = node.type
-        if kind == "any":
-            return node
-        fixed = _FIXED.get(kind)
-        if fixed is not None:
-            if source != VOID and not _implicit(source, fixed):
+        match to:
+            case TypeClass.ANY:
+                return node
+            case TypeClass.TEXT:
+                return node if source == BINARY else self.coerce(node, STRING, name, pos)
+            case TypeClass.DATETIME:
+                return node if source == TIMESTAMP_NTZ else self.coerce(node, TIMESTAMP, name, pos)
+            case TypeClass.DAYS if source in (BYTE, SHORT, INTEGER, VOID) or is_string(source):
+                return self.cast(node, INTEGER, pos)
+            case TypeClass.INTEGRAL if is_integral(source) or source == VOID:
+                return self.cast(node, LONG, pos)
+            case TypeClass.EXACT_TIMESTAMP if source in (TIMESTAMP, VOID):
+                return self.cast(node, TIMESTAMP, pos)
+            case TypeClass.NUMBER:
+                return node if is_numeric(source) else self.coerce(node, DOUBLE, name, pos)
+            case _:
                 self.mismatch(f"{name}()", [source], pos)
-            return self.cast(node, fixed, pos)
-        if kind == "text":
-            return node if source == BINARY else self.coerce(node, "string", name, pos)
-        if kind == "datetime":
-            return node if source == TIMESTAMP_NTZ else self.coerce(node, "timestamp", name, pos)
-        if kind == "days" and (source in (BYTE, SHORT, INTEGER, VOID) or is_string(source)):
-            return self.cast(node, INTEGER, pos)
-        if kind == "integral" and (is_integral(source) or source == VOID):
-            return self.cast(node, LONG, pos)
-        if kind == "exact_timestamp" and source in (TIMESTAMP, VOID):
-            return self.cast(node, TIMESTAMP, pos)
-        if kind == "number":
-            return node if is_numeric(source) else self.coerce(node, "double", name, pos)
-        self.mismatch(f"{name}()", [source], pos)
 
     def emit(self, f: str, args: Sequence[Node], kind: DataType, pos: int | None = None) -> Node:
         """Return a call; strings with a collation other than byte order are refused if the function reads them."""
@@ -360,11 +369,11 @@ class Binder:
             self.mismatch(op.upper(), first, pos)
         return joined(op, [self._condition(a, op.upper(), pos) for a in bound])
 
-    def _test(self, kind: str, node: Node, pos: int | None) -> Node:
-        if kind == "null":
+    def _test(self, kind: TestKind, node: Node, pos: int | None) -> Node:
+        if kind is TestKind.NULL:
             return self.emit("isnull", [node], BOOLEAN)
-        if kind != "unknown":
-            return self.compare("<=>", node, Lit(kind == "true", BOOLEAN), pos)
+        if kind is not TestKind.UNKNOWN:
+            return self.compare("<=>", node, Lit(kind is TestKind.TRUE, BOOLEAN), pos)
         if node.type not in (BOOLEAN, VOID) and not is_string(node.type):
             self.mismatch("IS UNKNOWN", [node.type], pos)
         return call("isnull", self.cast(node, BOOLEAN, pos))
@@ -447,18 +456,18 @@ class Binder:
         return self.membership(value, constants_of(listed), pos)
 
     def _like(self, node: Like) -> Node:
-        value = self.coerce(self.bind(node.arg), "string", node.kind, node.pos)
+        value = self.coerce(self.bind(node.arg), STRING, node.kind, node.pos)
         tests: list[Node] = []
         for pattern in node.patterns:
-            text = self.coerce(self.bind(pattern), "string", node.kind, node.pos)
+            text = self.coerce(self.bind(pattern), STRING, node.kind, node.pos)
             test = self._like_call(node.kind, value, text, Lit(node.escape, STRING))
             tests.append(call("not", test) if node.negated else test)
         return joined("and" if node.every else "or", tests)
 
-    def _like_call(self, kind: str, value: Node, pattern: Node, escape: Lit) -> Node:
-        if kind == "rlike":
+    def _like_call(self, kind: LikeKind, value: Node, pattern: Node, escape: Lit) -> Node:
+        if kind is LikeKind.RLIKE:
             return self.emit("rlike", [value, pattern], BOOLEAN)
-        if kind == "ilike":
+        if kind is LikeKind.ILIKE:
             value, pattern = self.emit("lower", [value], STRING), self.emit("lower", [pattern], STRING)
         return self.emit("like", [value, pattern, escape], BOOLEAN)
 
@@ -496,7 +505,7 @@ class Binder:
             if not is_integral(kind):
                 self.mismatch("~", [kind], pos)
             return self.emit("bitnot", [self.cast(node, kind, pos)], kind)
-        number = self.coerce(node, "number", f"unary {op}", pos)
+        number = self.coerce(node, TypeClass.NUMBER, f"unary {op}", pos)
         return number if op == "+" else self.emit("negative", [number], number.type)
 
     def _binary(self, node: Binary, op: str) -> Node:  # noqa: PLR0911 - one line a kind of operator
@@ -651,8 +660,8 @@ class Binder:
             self._ambiguities.check_shift(left, pos)
         kind = LONG if left.type == LONG else INTEGER
         if left.type != LONG:
-            left = self.coerce(left, "int", f, pos)
-        return self.emit(f, [left, self.coerce(right, "int", f, pos)], kind)
+            left = self.coerce(left, INTEGER, f, pos)
+        return self.emit(f, [left, self.coerce(right, INTEGER, f, pos)], kind)
 
     def concat(self, nodes: Sequence[Node], pos: int | None) -> Node:
         """Return a concatenation of strings, binaries or arrays."""
@@ -661,7 +670,7 @@ class Binder:
         if any(isinstance(n.type, Array) for n in nodes):
             arrays, kind = self.same(nodes, "concat", pos, strings=False)
             return self.emit("concat", arrays, kind)
-        return self.emit("concat", [self.coerce(n, "string", "concat", pos) for n in nodes], STRING)
+        return self.emit("concat", [self.coerce(n, STRING, "concat", pos) for n in nodes], STRING)
 
     # --- functions
 
@@ -701,13 +710,13 @@ class Binder:
     def _call(self, spec: Function, node: Func, args: list[Node]) -> Node:
         """Return a call of a function of the core."""
         name = node.name
-        if spec.rule == "struct":
+        if spec.rule is STRUCT:
             if not args:
                 self.refuse("a struct without fields is not supported", node.pos, "give it one, or write NULL")
             names = [Lit(_given_name(a, n), STRING) for n, a in enumerate(node.args, 1)]
             args = [part for pair in zip(names, args, strict=True) for part in pair]
-        if spec.rule:
-            return self._by_rule(spec, name, args, node.pos)
+        if spec.rule is not None:
+            return self._by_rule(spec.rule, spec.emit, name, args, node.pos)
         least = sum(p.default is None for p in spec.params)
         if not least <= len(args) <= len(spec.params):
             self.count(name, args, node.pos, least, len(spec.params))
@@ -715,7 +724,7 @@ class Binder:
         for i, param in enumerate(spec.params):
             arg = args[i] if i < len(args) else param.default
             if arg is not None:
-                nodes.append(self.coerce(arg, param.kind, name, node.pos))
+                nodes.append(self.coerce(arg, param.type, name, node.pos))
         return self.emit(spec.emit, nodes, spec.result or BOOLEAN, node.pos)
 
     def count(self, name: str, args: Sequence[Node], pos: int | None, least: int, most: int | None) -> None:
@@ -726,10 +735,9 @@ class Binder:
         hint = "see Spark's documentation of the function"
         self.wrong(f"{name}() takes {wanted} arguments, not {len(args)}", pos, hint)
 
-    def _by_rule(self, spec: Function, name: str, args: list[Node], pos: int | None) -> Node:
-        rule = RULES[spec.rule]
+    def _by_rule(self, rule: Rule, emit: str, name: str, args: list[Node], pos: int | None) -> Node:
         self.count(name, args, pos, rule.least, rule.most)
-        return rule.build(self, spec.emit, name, args, pos)
+        return rule.build(self, emit, name, args, pos)
 
     def now(self) -> int:
         """Return the time of the query, which is determined once."""
@@ -794,18 +802,6 @@ def _collation(t: DataType) -> str | None:
             return next((c for f in fields if (c := _collation(f.type)) is not None), None)
         case _:
             return None
-
-
-_FIXED: Final[dict[str, DataType]] = {
-    "string": STRING,
-    "binary": BINARY,
-    "int": INTEGER,
-    "long": LONG,
-    "double": DOUBLE,
-    "boolean": BOOLEAN,
-    "date": DATE,
-    "timestamp": TIMESTAMP,
-}
 
 
 def _implicit(source: DataType, to: DataType) -> bool:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, NoReturn, Protocol
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from deltafast._expr.tree import Call, Node
+    from deltafast._expr.coercion import TypeClass
+    from deltafast._expr.tree import Call, CastMode, Node
     from deltafast._expr.types import DataType
 
 __all__ = ["Binding", "SessionFunctions"]
@@ -34,8 +35,8 @@ class Binding(Protocol):
     """Creates typed nodes, and errors with a position in the SQL string; implemented by `Binder`."""
 
     ansi: bool
-    #: Mode of explicit casts: `ansi` or `legacy`.
-    mode: str
+    #: Mode of explicit casts: `ANSI` or `LEGACY`.
+    mode: CastMode
 
     def now(self) -> int:
         """The time of the statement."""
@@ -51,7 +52,7 @@ class Binding(Protocol):
         """The node in another type."""
         ...
 
-    def coerce(self, node: Node, kind: str, name: str, pos: int | None) -> Node:
+    def coerce(self, node: Node, to: DataType | TypeClass, name: str, pos: int | None) -> Node:
         """The node in the type that a parameter takes."""
         ...
 

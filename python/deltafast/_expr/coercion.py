@@ -6,9 +6,11 @@ Follows `AnsiTypeCoercion` (ANSI on) and `TypeCoercion` (off) of Spark 4.2, chec
 
 from __future__ import annotations
 
+from enum import Enum
 from typing import TYPE_CHECKING, Final
 
 from deltafast._expr import types
+from deltafast._expr.tree import CastMode
 from deltafast._expr.types import (
     BINARY,
     BOOLEAN,
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 __all__ = [
+    "TypeClass",
     "arithmetic_decimal",
     "can_cast",
     "common",
@@ -55,6 +58,24 @@ _MAX: Final = 38
 _MIN_ADJUSTED_SCALE: Final = 6
 _INTEGRAL_DECIMAL: Final = {BYTE: Decimal(3, 0), SHORT: Decimal(5, 0), INTEGER: Decimal(10, 0), LONG: Decimal(20, 0)}
 _BY_RANK: Final = (BYTE, SHORT, INTEGER, LONG, FLOAT, DOUBLE)
+
+
+class TypeClass(Enum):
+    """A class of types that a function takes as an argument, and what other types are cast to."""
+
+    ANY = "any"
+    #: BINARY, or STRING.
+    TEXT = "text"
+    #: TIMESTAMP_NTZ, or TIMESTAMP.
+    DATETIME = "datetime"
+    #: A number of days: types up to INT and strings, as INT.
+    DAYS = "days"
+    #: Integers, as BIGINT.
+    INTEGRAL = "integral"
+    #: TIMESTAMP only.
+    EXACT_TIMESTAMP = "exact timestamp"
+    #: Numbers in their own type, or DOUBLE.
+    NUMBER = "number"
 
 
 def is_ordered(t: DataType) -> bool:
@@ -241,8 +262,8 @@ def _kind(t: DataType) -> str:
     return t.name if isinstance(t, Atomic) else "decimal" if isinstance(t, Decimal) else ""
 
 
-def can_cast(source: DataType, to: DataType, mode: str) -> bool:  # noqa: PLR0911 - one line a kind
-    """Whether Spark has this cast at all in the mode (`ansi`, `legacy` or `try`)."""
+def can_cast(source: DataType, to: DataType, mode: CastMode) -> bool:  # noqa: PLR0911 - one line a kind
+    """Whether Spark has this cast at all in the mode."""
     if source in (to, VOID):
         return True
     match source, to:
@@ -258,4 +279,4 @@ def can_cast(source: DataType, to: DataType, mode: str) -> bool:  # noqa: PLR091
             a, b = _kind(source), _kind(to)
             if a == b or b in _FROM.get(a, ()):
                 return bool(b)
-            return mode == "legacy" and b in _LEGACY_ONLY.get(a, ())
+            return mode is CastMode.LEGACY and b in _LEGACY_ONLY.get(a, ())

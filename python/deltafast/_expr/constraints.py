@@ -18,7 +18,7 @@ from deltafast._expr.render import to_spark_sql
 from deltafast._expr.simplify import simplify
 from deltafast._expr.stored import constraint_sql, generation_sql, sql_to_store, with_single_quotes
 from deltafast._expr.struct_fields import by_field_names
-from deltafast._expr.tree import Bound, Cast
+from deltafast._expr.tree import Bound, Cast, CastMode
 from deltafast._util.dialect import Dialect
 from deltafast.exceptions import ErrorCode, InvalidArgumentError
 
@@ -71,14 +71,16 @@ def bind_constraints(
     for check in bound["checks"]:
         what = f"the constraint `{check['name']}`"
         check["tree"] = _named(what, lambda sql=check["sql"]: _condition(sql, schema, zone, ansi=ansi))
-    for kind in ("generated", "defaults"):
-        for value in bound[kind]:
-            what = f"the {'generated column' if kind == 'generated' else 'default of'} `{value['name']}`"
-            # A default does not depend on the row.
-            known = schema if kind == "generated" else types.Struct(())
+    # A default does not depend on the row.
+    for values, described, columns in (
+        (bound["generated"], "generated column", schema),
+        (bound["defaults"], "default of", types.Struct(())),
+    ):
+        for value in values:
+            what = f"the {described} `{value['name']}`"
             column = _column(schema, value["name"])
             value["tree"] = _named(
-                what, lambda sql=value["sql"], k=known, c=column: _stored_value(sql, k, c, zone, ansi=ansi)
+                what, lambda sql=value["sql"], k=columns, c=column: _stored_value(sql, k, c, zone, ansi=ansi)
             )
     if predicate is not None:
         bound["predicate"] = predicate
@@ -131,7 +133,7 @@ def bind_updates(
     dialect: Dialect,
     zone: str = "UTC",
     ansi: bool = True,
-    mode: str = "ansi",
+    mode: CastMode = CastMode.ANSI,
     functions: SessionFunctions | None = None,
     are_literals: bool = False,
 ) -> list[ValuePlan]:
@@ -143,7 +145,7 @@ def bind_updates(
         dialect: The meaning of double quotes.
         zone: Time zone of timestamps without one.
         ansi: Spark's ANSI mode, in which the expressions are evaluated.
-        mode: Mode of casts to the types of columns, whatever `ansi` is: `ansi` (an error) or `try` (null).
+        mode: Mode of casts to the types of columns, whatever `ansi` is: `ANSI` or `TRY`.
         functions: Functions of a Spark session that expressions may use besides the core's.
         are_literals: Whether the values are literals of Spark SQL, whatever the dialect is.
 
@@ -316,7 +318,7 @@ def _value(
     *,
     dialect: Dialect,
     ansi: bool,
-    mode: str = "ansi",
+    mode: CastMode = CastMode.ANSI,
     functions: SessionFunctions | None = None,
     is_literal: bool = False,
     is_update: bool = False,
@@ -336,7 +338,7 @@ def bound_value(
     node: syntax.Syntax,
     sql: str,
     column: types.DataType,
-    mode: str = "ansi",
+    mode: CastMode = CastMode.ANSI,
     *,
     is_update: bool = False,
 ) -> Bound:
@@ -347,7 +349,7 @@ def bound_value(
         node: The value.
         sql: The SQL of the value, for messages.
         column: The type.
-        mode: Mode of the cast: `ansi` (an error) or `try` (null).
+        mode: Mode of the cast: `ANSI` or `TRY`.
         is_update: Whether the fields of structs are found by name; else they are matched by position.
 
     Raises:
@@ -360,7 +362,7 @@ def bound_value(
     if is_update:
         found = simplify(by_field_names(found, column), zone)
     if found.type not in (column, types.VOID):
-        if not coercion.can_cast(found.type, column, "ansi"):
+        if not coercion.can_cast(found.type, column, CastMode.ANSI):
             msg = f"{sql!r} is of type {types.sql_name(found.type)}, the column of type {types.sql_name(column)}"
             raise InvalidArgumentError(msg)
         found = simplify(Cast(found, column, mode), zone)

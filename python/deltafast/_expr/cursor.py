@@ -7,6 +7,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, ClassVar, NoReturn
 
+from deltafast._expr import token_kind
 from deltafast._expr.errors import DOUBLE_QUOTES, invalid, unsupported
 from deltafast._expr.lexer import Token, tokenize
 from deltafast._util.dialect import Dialect
@@ -24,7 +25,7 @@ __all__ = ["TokenCursor"]
 class TokenCursor:
     """A position in the tokens of a SQL string.
 
-    The last token has the kind `end` or, if `lenient`, possibly `broken`; the cursor does not advance beyond it.
+    The last token has the kind `END` or, if `lenient`, possibly `BROKEN`; the cursor does not advance beyond it.
 
     Args:
         text: The SQL string.
@@ -83,14 +84,14 @@ class TokenCursor:
     @property
     def at_end(self) -> bool:
         """Whether all tokens are consumed."""
-        return self.token.kind == "end"
+        return self.token.kind is token_kind.END
 
     @contextmanager
     def ending_at(self, position: int) -> Generator[None]:
         """Let the tokens end before a token, as long as the context is open."""
         whole = self._tokens
         pos = whole[position].pos
-        self._tokens = [*whole[:position], Token("end", "", pos, pos)]
+        self._tokens = [*whole[:position], Token(token_kind.END, "", pos, pos)]
         self.move(self._position)
         try:
             yield
@@ -130,11 +131,11 @@ class TokenCursor:
 
     def is_op(self, *ops: str) -> bool:
         """Return whether one of these operators comes next."""
-        return self.token.kind == "op" and self.token.text in ops
+        return self.token.kind is token_kind.OPERATOR and self.token.text in ops
 
     def accept_op(self, op: str) -> bool:
         """Consume this operator if it comes next."""
-        if self.token.kind != "op" or self.token.text != op:
+        if self.token.kind is not token_kind.OPERATOR or self.token.text != op:
             return False
         self.advance()
         return True
@@ -148,7 +149,7 @@ class TokenCursor:
         """Consume one `>`, also if several nested types end at once and the tokenizer found a shift."""
         token = self.token
         if self.is_op(">>", ">>>"):
-            self._tokens[self._position] = Token("op", token.text[1:], token.pos + 1, token.end)
+            self._tokens[self._position] = Token(token_kind.OPERATOR, token.text[1:], token.pos + 1, token.end)
             self.move(self._position)
         else:
             self.expect_op(">")
@@ -158,7 +159,7 @@ class TokenCursor:
     def strings(self) -> str:
         """Consume adjacent strings, which form one; return an empty string if the current token is not a string."""
         parts: list[str] = []
-        while self.token.kind == "string":
+        while self.token.kind is token_kind.STRING:
             parts.append(self.advance().text)
         return "".join(parts)
 
@@ -168,8 +169,8 @@ class TokenCursor:
         """Raise an error with what was expected and the current token."""
         token = self.token
         # A string literal can be as long as the statement.
-        found = "the end" if token.kind == "end" else repr(token.text[:40])
-        hint = DOUBLE_QUOTES if token.kind == "exact" else self.hint
+        found = "the end" if token.kind is token_kind.END else repr(token.text[:40])
+        hint = DOUBLE_QUOTES if token.kind is token_kind.EXACT else self.hint
         code, parameters = ErrorCode.EXPRESSION_SYNTAX_ERROR, {"expression": self.text}
         raise self.error(f"{what}, found {found}", token.pos, hint, code=code, parameters=parameters)
 

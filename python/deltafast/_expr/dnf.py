@@ -16,7 +16,19 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from deltafast._expr import literals, types
 from deltafast._expr.python_values import constant
-from deltafast._expr.syntax import Binary, Constant, Func, InList, InValues, Logical, Name, Syntax, Test, Unary
+from deltafast._expr.syntax import (
+    Binary,
+    Constant,
+    Func,
+    InList,
+    InValues,
+    Logical,
+    Name,
+    Syntax,
+    Test,
+    TestKind,
+    Unary,
+)
 from deltafast._expr.tree import Lit
 from deltafast._expr.value_lists import column_values, list_items
 from deltafast._util.values import partition_text
@@ -116,7 +128,7 @@ def _clause(clause: Sequence[Any], binder: Binder) -> Syntax:
         if known not in ("=", "!="):
             msg = f"None cannot be ordered: {tuple(clause)!r}; use '=' or '!='"
             raise InvalidArgumentError(msg)
-        missing = Test("null", column)
+        missing = Test(TestKind.NULL, column)
         return Unary("not", missing) if known == "!=" else missing
     return without_nan(known, column, _constant(value, kind, name), kind)
 
@@ -132,12 +144,12 @@ def without_nan(op: str, left: Syntax, right: Syntax, kind: types.DataType) -> S
 def nan_with_value(left: Syntax, right: Syntax) -> Syntax:
     """Return a test for NaN on the left and no null on the right; with a null the comparison stays null."""
     nan = Func("isnan", (left,))
-    return nan if isinstance(right, Constant) else Logical("and", (nan, Unary("not", Test("null", right))))
+    return nan if isinstance(right, Constant) else Logical("and", (nan, Unary("not", Test(TestKind.NULL, right))))
 
 
 def null_or(value: Syntax, found: Syntax) -> Syntax:
     """Return the result, but null for null, as in Arrow and Polars; in Spark such a test is false for null."""
-    return Func("if", (Test("null", value), Constant(Lit(None, types.VOID)), found))
+    return Func("if", (Test(TestKind.NULL, value), Constant(Lit(None, types.VOID)), found))
 
 
 def _column(name: str, binder: Binder) -> Name:
@@ -161,9 +173,9 @@ def _membership(op: str, column: Name, kind: types.DataType, values: object, nam
             if listed is None
             else InValues(column, listed)
         )
-        found = Logical("and", (Unary("not", Test("null", column)), test))
+        found = Logical("and", (Unary("not", Test(TestKind.NULL, column)), test))
     if len(present) < len(items):
-        found = Logical("or", (Test("null", column), found)) if present else Test("null", column)
+        found = Logical("or", (Test(TestKind.NULL, column), found)) if present else Test(TestKind.NULL, column)
     return Unary("not", found) if op == "not in" else found
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
+from deltafast._expr import token_kind
 from deltafast._expr.syntax import IntervalLit
 
 if TYPE_CHECKING:
@@ -46,14 +47,18 @@ def read_interval(cursor: TokenCursor, pos: int) -> IntervalLit:
         cursor: The tokens.
         pos: Position of INTERVAL, for errors.
     """
-    if cursor.token.kind == "string" and cursor.ahead().upper not in _UNITS:
+    if cursor.token.kind is token_kind.STRING and cursor.ahead().upper not in _UNITS:
         return _interval_in_string(cursor, pos)
     months, micros, units = 0, 0, set[str]()
     while True:
         negative = False
-        if cursor.is_op("-", "+") and (cursor.ahead().kind in ("number", "string")) and cursor.ahead(2).upper in _UNITS:
+        if (
+            cursor.is_op("-", "+")
+            and (cursor.ahead().kind in (token_kind.NUMBER, token_kind.STRING))
+            and cursor.ahead(2).upper in _UNITS
+        ):
             negative = cursor.advance().text == "-"
-        if cursor.token.kind not in ("number", "string") or cursor.ahead().upper not in _UNITS:
+        if cursor.token.kind not in (token_kind.NUMBER, token_kind.STRING) or cursor.ahead().upper not in _UNITS:
             break
         body = cursor.advance().text.strip()
         unit = _UNITS[cursor.advance().upper]

@@ -16,12 +16,14 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from deltafast._expr import token_kind
 from deltafast._expr.errors import invalid
 from deltafast._expr.value_lists import sql_values
 from deltafast._util.dialect import Dialect
 from deltafast.exceptions import InvalidArgumentError
 
 if TYPE_CHECKING:
+    from deltafast._expr.token_kind import TokenKind
     from deltafast._expr.tree import TypedValues
 
 __all__ = [
@@ -40,13 +42,9 @@ MAX_TEXT: Final = 4 << 20
 
 
 class Token(NamedTuple):
-    """A token; `text` is its value, not its source, which begins at `pos` and ends before `end`.
+    """A token; `text` is its value, not its source, which begins at `pos` and ends before `end`."""
 
-    `kind` is one of name, quoted, exact (a name in double quotes), string, number, hex, op, end; or values, all that
-    stands in the parentheses of a long list of constants after IN; or broken, whose text is a message.
-    """
-
-    kind: str
+    kind: TokenKind
     text: str
     pos: int
     end: int
@@ -56,7 +54,7 @@ class Token(NamedTuple):
     @property
     def upper(self) -> str:
         """The text of an unquoted name in upper case, for comparison with keywords; empty for every other kind."""
-        return self.text.upper() if self.kind == "name" else ""
+        return self.text.upper() if self.kind is token_kind.NAME else ""
 
 
 #: Patterns of tokens, for all scanners of SQL.
@@ -120,7 +118,7 @@ def tokenize(  # noqa: C901, PLR0912 - one line a kind
     Args:
         text: The SQL string.
         start: The position to begin at.
-        lenient: On an error, end with a token of the kind `broken`, which has the message. The rest may be in another
+        lenient: On an error, end with a token of the kind `BROKEN`, which has the message. The rest may be in another
             dialect, and irrelevant.
         dialect: The meaning of double quotes; that of statements by default.
         lists: Make the inside of a long list of constants one token.
@@ -142,36 +140,36 @@ def tokenize(  # noqa: C901, PLR0912 - one line a kind
         except InvalidArgumentError as error:
             if not lenient:
                 raise
-            out.append(Token("broken", str(error), pos, size))
+            out.append(Token(token_kind.BROKEN, str(error), pos, size))
             return out
         end = match.end()
-        kind = match.lastgroup or ""
+        group = match.lastgroup
         # lastgroup names the last *closed* group, so an outer alternative wins over its own body.
-        if kind == "string":
+        if group == "string":
             quote = text[pos]
             body = text[pos + 1 : end - 1].replace(quote * 2, quote)
-            out.append(Token("string", unescape(body), pos, end))
-        elif kind == "raw":
-            out.append(Token("string", match["rawbody"][1:-1], pos, end))
-        elif kind == "hex":
-            out.append(Token("hex", match["hexbody"][1:-1], pos, end))
-        elif kind == "number":
+            out.append(Token(token_kind.STRING, unescape(body), pos, end))
+        elif group == "raw":
+            out.append(Token(token_kind.STRING, match["rawbody"][1:-1], pos, end))
+        elif group == "hex":
+            out.append(Token(token_kind.HEX, match["hexbody"][1:-1], pos, end))
+        elif group == "number":
             suffix = match["suffix"] or ""
             number = match["number"]
-            out.append(Token("number", number[: len(number) - len(suffix)], pos, end, suffix.upper()))
-        elif kind == "quoted":
-            out.append(Token("quoted", text[pos + 1 : end - 1].replace("``", "`"), pos, end))
-        elif kind == "exact":
-            out.append(Token("exact", text[pos + 1 : end - 1].replace('""', '"'), pos, end))
-        elif kind != "space":
+            out.append(Token(token_kind.NUMBER, number[: len(number) - len(suffix)], pos, end, suffix.upper()))
+        elif group == "quoted":
+            out.append(Token(token_kind.QUOTED, text[pos + 1 : end - 1].replace("``", "`"), pos, end))
+        elif group == "exact":
+            out.append(Token(token_kind.EXACT, text[pos + 1 : end - 1].replace('""', '"'), pos, end))
+        elif group != "space":
             is_list = lists and match[0] == "(" and bool(out) and out[-1].upper == "IN"
-            out.append(Token(kind, match[0], pos, end))
+            out.append(Token(token_kind.NAME if group == "name" else token_kind.OPERATOR, match[0], pos, end))
             if is_list and (found := sql_values(text, pos)) is not None:
                 listed, after = found
-                out.append(Token("values", "", end, after - 1, listed=listed))
+                out.append(Token(token_kind.VALUES, "", end, after - 1, listed=listed))
                 end = after - 1
         pos = end
-    out.append(Token("end", "", size, size))
+    out.append(Token(token_kind.END, "", size, size))
     return out
 
 
@@ -193,7 +191,9 @@ def _match(pattern: re.Pattern[str], text: str, pos: int, before: list[Token]) -
     """Return the token at `pos`; a dot after a name, `)` or `]` is a field access even if a digit follows."""
     if text[pos] == "." and before:
         last = before[-1]
-        if last.kind in ("name", "quoted", "exact") or (last.kind == "op" and last.text in ")]"):
+        if last.kind in (token_kind.NAME, token_kind.QUOTED, token_kind.EXACT) or (
+            last.kind is token_kind.OPERATOR and last.text in ")]"
+        ):
             match = _DOT.match(text, pos)
             if match is not None:
                 return match

@@ -43,13 +43,13 @@ def _shown(node: syntax.Syntax) -> str | None:  # noqa: C901, PLR0911 - one line
             return _joined("NOT ({} = {})", left, right)
         case syntax.Binary(op, left, right) if op in _COMPARISONS:
             return _joined(f"({{}} {op} {{}})", left, right)
-        case syntax.Unary("not", syntax.Test("null", arg)):
+        case syntax.Unary("not", syntax.Test(syntax.TestKind.NULL, arg)):
             return _joined("isnotnull({})", arg)
         case syntax.Unary("not", arg):
             return _joined("NOT {}", arg)
         case syntax.Logical(op, args):
             return _chain(op.upper(), [_shown(arg) for arg in args])
-        case syntax.Test("null", arg):
+        case syntax.Test(syntax.TestKind.NULL, arg):
             return _joined("isnull({})", arg)
         case syntax.InList(arg, items):
             return _joined("{} IN (" + ",".join(["{}"] * len(items)) + ")", arg, *items)

@@ -18,7 +18,7 @@ from deltafast._expr.parser import parse
 from deltafast._expr.session_calls import uses_session
 from deltafast._expr.simplify import simplify
 from deltafast._expr.syntax import ExactName, Name
-from deltafast._expr.tree import Bound, Call, Cast, Col, In, Lit, Node, SessionCall, joined, walk
+from deltafast._expr.tree import Bound, Call, Cast, CastMode, Col, In, Lit, Node, SessionCall, joined, walk
 from deltafast._expr.types import BOOLEAN, STRING, VOID, Array, DataType, Field, Map, Struct
 from deltafast.exceptions import InvalidArgumentError
 
@@ -64,7 +64,7 @@ class Sides:
         dialect: The meaning of double quotes.
         zone: Time zone of timestamps without one.
         ansi: Spark's ANSI mode, in which the expressions are evaluated.
-        mode: Mode of casts to the types of columns, whatever `ansi` is: `ansi` (an error) or `try` (null).
+        mode: Mode of casts to the types of columns, whatever `ansi` is: `ANSI` or `TRY`.
         functions: Functions of a Spark session that expressions may use besides the core's.
     """
 
@@ -78,7 +78,7 @@ class Sides:
         dialect: Dialect,
         zone: str,
         ansi: bool,
-        mode: str,
+        mode: CastMode,
         functions: SessionFunctions | None = None,
     ) -> None:
         self.schemas = {TARGET: target, SOURCE: source}
@@ -218,7 +218,7 @@ class Sides:
         elif not _alike(node.type, column):
             if type(node.type) is type(column) and isinstance(column, (Struct, Array, Map)):
                 pass  # by name, in the core
-            elif coercion.can_cast(node.type, column, "ansi"):
+            elif coercion.can_cast(node.type, column, CastMode.ANSI):
                 node = simplify(Cast(node, column, self.mode), self.zone)
             else:
                 kinds = f"{types.sql_name(node.type)}, the column `{'.'.join(path)}` of type {types.sql_name(column)}"

@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final, NoReturn
 
-from deltafast._expr import literals, types
+from deltafast._expr import literals, token_kind, types
 from deltafast._expr.ambiguities import check_strings, two_readings
 from deltafast._expr.cursor import TokenCursor
 from deltafast._expr.errors import invalid
@@ -33,10 +33,12 @@ from deltafast._expr.syntax import (
     InValues,
     Item,
     Like,
+    LikeKind,
     Logical,
     Name,
     Syntax,
     Test,
+    TestKind,
     Unary,
 )
 from deltafast._expr.tree import Lit
@@ -101,8 +103,14 @@ _STOP: Final = frozenset(
         "WHERE",
     ]
 )
+_LIKES: Final = {
+    "LIKE": LikeKind.LIKE,
+    "ILIKE": LikeKind.ILIKE,
+    "RLIKE": LikeKind.RLIKE,
+    "REGEXP": LikeKind.RLIKE,
+}
 #: Kinds of tokens that are names.
-_NAMES: Final = frozenset(["name", "quoted", "exact"])
+_NAMES: Final = (token_kind.NAME, token_kind.QUOTED, token_kind.EXACT)
 _UNIT_FUNCTIONS: Final = frozenset(["TIMESTAMPADD", "TIMESTAMPDIFF", "DATEADD", "DATEDIFF", "DATE_ADD", "DATE_DIFF"])
 _TRIMS: Final = frozenset(["TRIM", "LTRIM", "RTRIM"])
 _BARE_FUNCTIONS: Final = frozenset({"CURRENT_DATE", "CURRENT_TIMESTAMP"})
@@ -135,7 +143,7 @@ def parse(text: str, *, dialect: Dialect, zone: str = "UTC") -> Syntax:
 
 def _part(token: Token) -> str:
     """Return a part of a name."""
-    return ExactName(token.text) if token.kind == "exact" else token.text
+    return ExactName(token.text) if token.kind is token_kind.EXACT else token.text
 
 
 def _too_deep(text: str, pos: int | None) -> Exception:
@@ -163,7 +171,7 @@ class ExpressionParser:
     def expect_end(self) -> None:
         """Fail unless the string ends here."""
         token = self._cursor.token
-        if token.kind != "end":
+        if token.kind is not token_kind.END:
             if token.upper == "OVER":
                 self._refuse("window functions", token.pos)
             if token.upper == "COLLATE":
@@ -191,7 +199,7 @@ class ExpressionParser:
             ceiling = _AND
         elif self._cursor.is_op("-", "+", "~"):
             self._cursor.advance()
-            if token.text == "-" and self._cursor.token.kind == "number":
+            if token.text == "-" and self._cursor.token.kind is token_kind.NUMBER:
                 left = self._postfix(self._number(self._cursor.advance(), negative=True))
             else:
                 left = Unary(token.text, self.expression(_UNARY), token.pos)
@@ -216,7 +224,7 @@ class ExpressionParser:
                 left = Logical(word.lower(), tuple(args), token.pos)
                 ceiling = power
                 continue
-            entry = _INFIX.get(token.text if token.kind == "op" else word)
+            entry = _INFIX.get(token.text if token.kind is token_kind.OPERATOR else word)
             if entry is not None and ceiling >= entry[1] >= level:
                 self._cursor.advance()
                 left = Binary(entry[0], left, self.expression(entry[1] + 1), token.pos)
@@ -253,9 +261,9 @@ class ExpressionParser:
                 node = InValues(left, listed, pos)
             else:
                 node = InList(left, self._items(")"), pos)
-        elif word in ("LIKE", "ILIKE", "RLIKE", "REGEXP"):
+        elif word in _LIKES:
             self._cursor.advance()
-            return self._like(left, "RLIKE" if word == "REGEXP" else word, pos, negated=negated)
+            return self._like(left, _LIKES[word], pos, negated=negated)
         else:
             self._cursor.move(start)
             return None
@@ -264,13 +272,13 @@ class ExpressionParser:
     def _is_test(self, left: Syntax, pos: int) -> Syntax:
         negated = self._cursor.accept("NOT")
         if self._cursor.accept("NULL"):
-            node: Syntax = Test("null", left, pos)
+            node: Syntax = Test(TestKind.NULL, left, pos)
         elif self._cursor.accept("UNKNOWN"):
-            node = Test("unknown", left, pos)
+            node = Test(TestKind.UNKNOWN, left, pos)
         elif self._cursor.accept("TRUE"):
-            node = Test("true", left, pos)
+            node = Test(TestKind.TRUE, left, pos)
         elif self._cursor.accept("FALSE"):
-            node = Test("false", left, pos)
+            node = Test(TestKind.FALSE, left, pos)
         elif self._cursor.accept("DISTINCT"):
             self._cursor.expect("FROM")
             node = Binary("<=>", left, self.expression(_COMPARE), pos)
@@ -279,20 +287,24 @@ class ExpressionParser:
             self._cursor.fail("expected NULL, TRUE, FALSE, UNKNOWN or DISTINCT FROM after IS")
         return Unary("not", node, pos) if negated else node
 
-    def _like(self, left: Syntax, kind: str, pos: int, *, negated: bool) -> Syntax:
-        if kind != "RLIKE" and self._cursor.token.upper in ("ANY", "SOME", "ALL") and self._cursor.ahead().text == "(":
+    def _like(self, left: Syntax, kind: LikeKind, pos: int, *, negated: bool) -> Syntax:
+        if (
+            kind is not LikeKind.RLIKE
+            and self._cursor.token.upper in ("ANY", "SOME", "ALL")
+            and self._cursor.ahead().text == "("
+        ):
             every = self._cursor.advance().upper == "ALL"
             self._cursor.expect_op("(")
-            return Like(kind.lower(), left, self._items(")"), every=every, negated=negated, pos=pos)
+            return Like(kind, left, self._items(")"), every=every, negated=negated, pos=pos)
         pattern = self.expression(_COMPARE)
         escape = "\\"
-        if kind != "RLIKE" and self._cursor.accept("ESCAPE"):
+        if kind is not LikeKind.RLIKE and self._cursor.accept("ESCAPE"):
             token = self._cursor.advance()
-            if token.kind != "string" or len(token.text) != 1:
+            if token.kind is not token_kind.STRING or len(token.text) != 1:
                 hint = "write ESCAPE '!' with one character"
                 raise self._cursor.error("ESCAPE takes one character as text", token.pos, hint)
             escape = token.text
-        return Like(kind.lower(), left, (pattern,), escape, negated=negated, pos=pos)
+        return Like(kind, left, (pattern,), escape, negated=negated, pos=pos)
 
     def _items(self, close: str) -> tuple[Syntax, ...]:
         out = [self.expression()]
@@ -303,7 +315,7 @@ class ExpressionParser:
 
     def _postfix(self, left: Syntax) -> Syntax:
         levels = 0
-        while self._cursor.token.kind == "op":
+        while self._cursor.token.kind is token_kind.OPERATOR:
             pos = self._cursor.token.pos
             if self._cursor.accept_op("."):
                 token = self._cursor.advance()
@@ -329,7 +341,7 @@ class ExpressionParser:
 
     def _primary(self) -> Syntax:
         token = self._cursor.token
-        if token.kind == "op":
+        if token.kind is token_kind.OPERATOR:
             if token.text == "(":
                 return self._parenthesis()
             if token.text in ("?", ":", "@"):
@@ -337,14 +349,14 @@ class ExpressionParser:
             if token.text == "*":
                 self._refuse("stars", token.pos)
             self._cursor.fail("expected a value")
-        if token.kind == "number":
+        if token.kind is token_kind.NUMBER:
             return self._number(self._cursor.advance(), negative=False)
-        if token.kind == "string":
+        if token.kind is token_kind.STRING:
             return self._string()
-        if token.kind == "hex":
+        if token.kind is token_kind.HEX:
             self._cursor.advance()
             return Constant(Lit(self._hex_bytes(token), types.BINARY), token.pos)
-        if token.kind == "name":
+        if token.kind is token_kind.NAME:
             return self._word()
         if token.kind in _NAMES:
             return self._name()
@@ -368,14 +380,16 @@ class ExpressionParser:
         """A keyword's construct, a function call or a column name."""
         token, word = self._cursor.token, self._cursor.token.upper
         following = self._cursor.ahead()
-        if following.kind == "string" and word in ("DATE", "TIMESTAMP", "TIMESTAMP_LTZ", "TIMESTAMP_NTZ"):
+        if following.kind is token_kind.STRING and word in ("DATE", "TIMESTAMP", "TIMESTAMP_LTZ", "TIMESTAMP_NTZ"):
             self._cursor.advance()
             return self._datetime_literal(word, token.pos)
-        if following.kind == "string" and word.lower() in SIMPLE_TYPES:
+        if following.kind is token_kind.STRING and word.lower() in SIMPLE_TYPES:
             # Not Spark's: other dialects of SQL, and with them programs for `deltalake`, have `int '10'` for all types.
             kind = read_type(self._cursor)
             return CastTo(self._string(), kind, safe=False, pos=token.pos)
-        if word == "INTERVAL" and (following.kind in ("string", "number") or following.text in ("-", "+")):
+        if word == "INTERVAL" and (
+            following.kind in (token_kind.STRING, token_kind.NUMBER) or following.text in ("-", "+")
+        ):
             self._cursor.advance()
             return read_interval(self._cursor, token.pos)
         if word == "NULL":
@@ -386,7 +400,7 @@ class ExpressionParser:
             return Constant(Lit(word == "TRUE", types.BOOLEAN), token.pos)
         if word == "CASE":
             return self._case()
-        if following.kind == "op" and following.text == "(":
+        if following.kind is token_kind.OPERATOR and following.text == "(":
             return self._function()
         if word in _BARE_FUNCTIONS and following.text != ".":
             self._cursor.advance()

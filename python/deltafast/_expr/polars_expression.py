@@ -21,7 +21,20 @@ from deltafast._expr.decimals import from_unscaled
 from deltafast._expr.dnf import null_or
 from deltafast._expr.errors import UnsupportedExpressionError
 from deltafast._expr.python_values import constant
-from deltafast._expr.syntax import Binary, Constant, FieldOf, Func, InList, InValues, Logical, Name, Syntax, Test, Unary
+from deltafast._expr.syntax import (
+    Binary,
+    Constant,
+    FieldOf,
+    Func,
+    InList,
+    InValues,
+    Logical,
+    Name,
+    Syntax,
+    Test,
+    TestKind,
+    Unary,
+)
 from deltafast._expr.tree import Lit
 from deltafast._expr.types import DataType, Decimal
 from deltafast._expr.value_lists import python_values
@@ -165,9 +178,9 @@ class _Translator:
             self.booleans(*args)
             return Unary("not", args[0])
         if name == "IsNull":
-            return Test("null", args[0])
+            return Test(TestKind.NULL, args[0])
         if name == "IsNotNull":
-            return Unary("not", Test("null", args[0]))
+            return Unary("not", Test(TestKind.NULL, args[0]))
         if name in ("IsNan", "IsNotNan") and self.kind(args[0]) in (types.FLOAT, types.DOUBLE):
             nan = Func("isnan", (args[0],))
             return null_or(args[0], nan if name == "IsNan" else Unary("not", nan))
@@ -198,8 +211,8 @@ class _Translator:
             return null_or(value, Constant(Lit(value=False, type=types.BOOLEAN)))
         found: Syntax = Constant(Lit(value=False, type=types.BOOLEAN))
         if test is not None:
-            found = Logical("and", (Unary("not", Test("null", value)), test))
-        return Logical("or", (Test("null", value), found)) if len(present) < len(items) else found
+            found = Logical("and", (Unary("not", Test(TestKind.NULL, value)), test))
+        return Logical("or", (Test(TestKind.NULL, value), found)) if len(present) < len(items) else found
 
     def membership(self, value: Syntax, present: list[Any]) -> Syntax:
         """Return the test for one of the values, none of which is null."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from deltafast._expr import literals, types
 from deltafast._expr.errors import UnsupportedExpressionError
-from deltafast._expr.tree import Bound, Call, Cast, Col, In, Lit, Node, SessionCall, Value
+from deltafast._expr.tree import Bound, Call, Cast, CastMode, Col, In, Lit, Node, SessionCall, Value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -72,7 +72,7 @@ def _spark(node: Node) -> str:
         case Lit(value=value, type=t):
             return _spark_literal(value, t)
         case Cast(arg=arg, type=t, mode=mode):
-            return f"{'TRY_CAST' if mode == 'try' else 'CAST'}({_spark(arg)} AS {types.sql_name(t)})"
+            return f"{'TRY_CAST' if mode is CastMode.TRY else 'CAST'}({_spark(arg)} AS {types.sql_name(t)})"
         case In(arg=arg, values=values):
             return f"({_spark(arg)} IN ({', '.join(_spark_literal(v, arg.type) for v in values)}))"
         case Call(f=f, args=args) | SessionCall(f=f, args=args):

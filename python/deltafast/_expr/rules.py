@@ -1,6 +1,6 @@
 """The functions whose types depend on their arguments beyond the table of functions: one small rule each.
 
-`functions.FUNCTIONS` names a rule; it gets the binder, the name to emit, the SQL name for messages and the bound
+`functions.FUNCTIONS` refers to a rule; it gets the binder, the name to emit, the SQL name for messages and the bound
 arguments, and returns the typed node. A rule only decides types and casts; it evaluates nothing.
 """
 
@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from deltafast._expr import coercion, types
-from deltafast._expr.functions import MAX_INT
+from deltafast._expr.coercion import TypeClass
 from deltafast._expr.tree import Cast, Lit, Node
 from deltafast._expr.types import (
     BINARY,
@@ -42,9 +42,65 @@ from deltafast._expr.types import (
 if TYPE_CHECKING:
     from deltafast._expr.binding import Binding
 
-__all__ = ["RULES", "Build", "Rule"]
+__all__ = [
+    "ABS",
+    "ARITHMETIC",
+    "ARRAY",
+    "ARRAY_CONTAINS",
+    "BTRIM",
+    "COALESCE",
+    "CONCAT",
+    "CONCAT_WS",
+    "CURRENT_DATE",
+    "CURRENT_TIMESTAMP",
+    "DATE_FROM_UNIX_DATE",
+    "ELEMENT_AT",
+    "EQUAL_NULL",
+    "EXTRACT",
+    "EXTREME",
+    "FLOOR",
+    "GET",
+    "HEX",
+    "IF",
+    "ILIKE",
+    "ISNAN",
+    "LEFT",
+    "LIKE",
+    "LOCALTIMESTAMP",
+    "LOG",
+    "LOG2",
+    "MAP",
+    "MAP_CONTAINS_KEY",
+    "MAP_PART",
+    "NAMED_STRUCT",
+    "NEGATIVE",
+    "NULLIF",
+    "NULLIFZERO",
+    "NVL",
+    "NVL2",
+    "PAD",
+    "POSITIVE",
+    "REVERSE",
+    "ROUNDING",
+    "SHIFT",
+    "SIZE",
+    "SPACE",
+    "STRUCT",
+    "SUBSTRING",
+    "TIMESTAMP_SECONDS",
+    "TO_DATE",
+    "TO_TIMESTAMP",
+    "TO_TIMESTAMP_NTZ",
+    "TRIM",
+    "UNIX_DATE",
+    "UNIX_TIMESTAMP",
+    "ZEROIFNULL",
+    "Build",
+    "Rule",
+]
 
 
+_MAX_INTEGER: Final = 2_147_483_647
 _PARTS: Final = {
     **dict.fromkeys(("year", "y", "years", "yr", "yrs"), "year"),
     **dict.fromkeys(("quarter", "qtr"), "quarter"),
@@ -76,7 +132,7 @@ class Rule(NamedTuple):
 
 
 def _isnan(b: Binding, _emit: str, name: str, args: list[Node], pos: int | None) -> Node:
-    arg = args[0] if args[0].type == FLOAT else b.coerce(args[0], "double", name, pos)
+    arg = args[0] if args[0].type == FLOAT else b.coerce(args[0], DOUBLE, name, pos)
     return b.emit("isnan", [arg], BOOLEAN)
 
 
@@ -126,21 +182,21 @@ def _arithmetic(b: Binding, emit: str, _name: str, args: list[Node], pos: int | 
 
 
 def _negative(b: Binding, _emit: str, name: str, args: list[Node], pos: int | None) -> Node:
-    arg = b.coerce(args[0], "number", name, pos)
+    arg = b.coerce(args[0], TypeClass.NUMBER, name, pos)
     return b.emit("negative", [arg], arg.type)
 
 
 def _positive(b: Binding, _emit: str, name: str, args: list[Node], pos: int | None) -> Node:
-    return b.coerce(args[0], "number", name, pos)
+    return b.coerce(args[0], TypeClass.NUMBER, name, pos)
 
 
 def _abs(b: Binding, _emit: str, name: str, args: list[Node], pos: int | None) -> Node:
-    arg = b.coerce(args[0], "number", name, pos)
+    arg = b.coerce(args[0], TypeClass.NUMBER, name, pos)
     return b.emit("abs", [arg], arg.type)
 
 
 def _rounding(b: Binding, emit: str, name: str, args: list[Node], pos: int | None) -> Node:
-    arg = b.coerce(args[0], "number", name, pos)
+    arg = b.coerce(args[0], TypeClass.NUMBER, name, pos)
     scale = args[1] if len(args) > 1 else Lit(0, INTEGER)
     if not isinstance(scale, Lit) or not is_integral(scale.type) or not isinstance(scale.value, int):
         b.refuse(f"{name}() takes its scale as a whole number, written out", pos, "write round(x, 2)")
@@ -165,29 +221,29 @@ def _floor(b: Binding, emit: str, name: str, args: list[Node], pos: int | None) 
         p, s = arg.type.precision, arg.type.scale
         return b.emit(emit, [arg], arg.type if s == 0 else Decimal(p - s + 1, 0))
     if arg.type != LONG:
-        arg = b.coerce(arg, "double", name, pos)
+        arg = b.coerce(arg, DOUBLE, name, pos)
     return b.emit(emit, [arg], LONG)
 
 
 def _log(b: Binding, _emit: str, name: str, args: list[Node], pos: int | None) -> Node:
-    nodes = [b.coerce(a, "double", name, pos) for a in args]
+    nodes = [b.coerce(a, DOUBLE, name, pos) for a in args]
     return b.emit("ln" if len(nodes) == 1 else "log", nodes, DOUBLE)
 
 
 def _log2(b: Binding, _emit: str, name: str, args: list[Node], pos: int | None) -> Node:
-    return b.emit("log", [Lit(2.0, DOUBLE), b.coerce(args[0], "double", name, pos)], DOUBLE)
+    return b.emit("log", [Lit(2.0, DOUBLE), b.coerce(args[0], DOUBLE, name, pos)], DOUBLE)
 
 
 def _shift(b: Binding, emit: str, name: str, args: list[Node], pos: int | None) -> Node:
-    left = args[0] if args[0].type == LONG else b.coerce(args[0], "int", name, pos)
-    return b.emit(emit, [left, b.coerce(args[1], "int", name, pos)], left.type)
+    left = args[0] if args[0].type == LONG else b.coerce(args[0], INTEGER, name, pos)
+    return b.emit(emit, [left, b.coerce(args[1], INTEGER, name, pos)], left.type)
 
 
 def _like(b: Binding, _emit: str, name: str, args: list[Node], pos: int | None) -> Node:
     escape = args[2] if len(args) > 2 else Lit("\\", STRING)  # noqa: PLR2004 - the third argument
     if not isinstance(escape, Lit) or not isinstance(escape.value, str) or len(escape.value) != 1:
         b.wrong(f"{name}() takes its escape as one character, written out", pos, "write like(s, 'a!%', '!')")
-    nodes = [b.coerce(a, "string", name, pos) for a in args[:2]]
+    nodes = [b.coerce(a, STRING, name, pos) for a in args[:2]]
     if name == "ilike":
         nodes = [b.emit("lower", [n], STRING) for n in nodes]
     return b.emit("like", [*nodes, escape], BOOLEAN)
@@ -195,24 +251,24 @@ def _like(b: Binding, _emit: str, name: str, args: list[Node], pos: int | None) 
 
 def _trim(b: Binding, emit: str, name: str, args: list[Node], pos: int | None) -> Node:
     # In Spark's call form the characters come first.
-    nodes = [b.coerce(a, "string", name, pos) for a in reversed(args)]
+    nodes = [b.coerce(a, STRING, name, pos) for a in reversed(args)]
     return b.emit(emit, nodes, STRING)
 
 
 def _btrim(b: Binding, _emit: str, name: str, args: list[Node], pos: int | None) -> Node:
-    return b.emit("trim", [b.coerce(a, "string", name, pos) for a in args], STRING)
+    return b.emit("trim", [b.coerce(a, STRING, name, pos) for a in args], STRING)
 
 
 def _substring(b: Binding, _emit: str, name: str, args: list[Node], pos: int | None) -> Node:
-    text = b.coerce(args[0], "text", name, pos)
-    start = b.coerce(args[1], "int", name, pos)
-    length = b.coerce(args[2], "int", name, pos) if len(args) > 2 else Lit(MAX_INT, INTEGER)  # noqa: PLR2004
+    text = b.coerce(args[0], TypeClass.TEXT, name, pos)
+    start = b.coerce(args[1], INTEGER, name, pos)
+    length = b.coerce(args[2], INTEGER, name, pos) if len(args) > 2 else Lit(_MAX_INTEGER, INTEGER)  # noqa: PLR2004
     return b.emit("substring", [text, start, length], text.type)
 
 
 def _left(b: Binding, _emit: str, name: str, args: list[Node], pos: int | None) -> Node:
-    text = b.coerce(args[0], "text", name, pos)
-    length = b.coerce(args[1], "int", name, pos)
+    text = b.coerce(args[0], TypeClass.TEXT, name, pos)
+    length = b.coerce(args[1], INTEGER, name, pos)
     if text.type == BINARY:
         return b.emit("substring", [text, Lit(1, INTEGER), length], BINARY)
     return b.emit("left", [text, length], STRING)
@@ -223,38 +279,38 @@ def _concat(b: Binding, _emit: str, _name: str, args: list[Node], pos: int | Non
 
 
 def _concat_ws(b: Binding, _emit: str, name: str, args: list[Node], pos: int | None) -> Node:
-    nodes = [b.coerce(args[0], "string", name, pos)]
+    nodes = [b.coerce(args[0], STRING, name, pos)]
     for arg in args[1:]:
         if isinstance(arg.type, Array):
             nodes.append(b.cast(arg, Array(STRING, arg.type.contains_null), pos))
         else:
-            nodes.append(b.coerce(arg, "string", name, pos))
+            nodes.append(b.coerce(arg, STRING, name, pos))
     return b.emit("concat_ws", nodes, STRING)
 
 
 def _pad(b: Binding, emit: str, name: str, args: list[Node], pos: int | None) -> Node:
     if args[0].type == BINARY:
         b.refuse(f"{name}() of BINARY is not supported", pos, "pad a text")
-    pad = b.coerce(args[2], "string", name, pos) if len(args) > 2 else Lit(" ", STRING)  # noqa: PLR2004
-    return b.emit(emit, [b.coerce(args[0], "string", name, pos), b.coerce(args[1], "int", name, pos), pad], STRING)
+    pad = b.coerce(args[2], STRING, name, pos) if len(args) > 2 else Lit(" ", STRING)  # noqa: PLR2004
+    return b.emit(emit, [b.coerce(args[0], STRING, name, pos), b.coerce(args[1], INTEGER, name, pos), pad], STRING)
 
 
 def _space(b: Binding, _emit: str, name: str, args: list[Node], pos: int | None) -> Node:
-    return b.emit("repeat", [Lit(" ", STRING), b.coerce(args[0], "int", name, pos)], STRING)
+    return b.emit("repeat", [Lit(" ", STRING), b.coerce(args[0], INTEGER, name, pos)], STRING)
 
 
 def _reverse(b: Binding, _emit: str, name: str, args: list[Node], pos: int | None) -> Node:
     if isinstance(args[0].type, Array):
         return b.emit("reverse", args, args[0].type)
-    return b.emit("reverse", [b.coerce(args[0], "string", name, pos)], STRING)
+    return b.emit("reverse", [b.coerce(args[0], STRING, name, pos)], STRING)
 
 
 def _hex(b: Binding, _emit: str, name: str, args: list[Node], pos: int | None) -> Node:
     arg = args[0]
     if is_numeric(arg.type):
-        arg = b.coerce(arg, "long", name, pos)
+        arg = b.coerce(arg, LONG, name, pos)
     elif arg.type != BINARY:
-        arg = b.coerce(arg, "string", name, pos)
+        arg = b.coerce(arg, STRING, name, pos)
     return b.emit("hex", [arg], STRING)
 
 
@@ -265,8 +321,8 @@ def _extract(b: Binding, _emit: str, name: str, args: list[Node], pos: int | Non
         hint = "use YEAR, QUARTER, MONTH, WEEK, DAY, DOW, DOY, HOUR or MINUTE"
         b.refuse(f"{name}() of {field!r} is not supported", pos, hint)
     if part in ("hour", "minute"):
-        return b.emit(part, [b.coerce(args[1], "datetime", name, pos)], INTEGER)
-    date = b.coerce(args[1], "date", name, pos)
+        return b.emit(part, [b.coerce(args[1], TypeClass.DATETIME, name, pos)], INTEGER)
+    date = b.coerce(args[1], DATE, name, pos)
     if part == "isodow":
         return b.emit("+", [b.emit("weekday", [date], INTEGER), Lit(1, INTEGER)], INTEGER)
     return b.emit(part, [date], INTEGER)
@@ -291,7 +347,7 @@ def _unix_date(b: Binding, _emit: str, name: str, args: list[Node], pos: int | N
 
 
 def _date_from_unix_date(b: Binding, _emit: str, name: str, args: list[Node], pos: int | None) -> Node:
-    return b.emit("date_add", [Lit(0, DATE), b.coerce(args[0], "int", name, pos)], DATE)
+    return b.emit("date_add", [Lit(0, DATE), b.coerce(args[0], INTEGER, name, pos)], DATE)
 
 
 def _timestamp_seconds(b: Binding, _emit: str, name: str, args: list[Node], pos: int | None) -> Node:
@@ -363,7 +419,7 @@ def _get(b: Binding, _emit: str, name: str, args: list[Node], pos: int | None) -
     kind = args[0].type
     if not isinstance(kind, Array):
         b.mismatch(f"{name}()", [kind, args[1].type], pos)
-    return b.emit("get", [args[0], b.coerce(args[1], "int", name, pos)], kind.element)
+    return b.emit("get", [args[0], b.coerce(args[1], INTEGER, name, pos)], kind.element)
 
 
 def _map_part(b: Binding, emit: str, name: str, args: list[Node], pos: int | None) -> Node:
@@ -418,58 +474,56 @@ def _named_struct(b: Binding, _emit: str, name: str, args: list[Node], pos: int 
     return b.emit("named_struct", args, Struct(tuple(fields)), pos)
 
 
-RULES: Final[dict[str, Rule]] = {
-    "isnan": Rule(1, 1, _isnan),
-    "equal_null": Rule(2, 2, _equal_null),
-    "coalesce": Rule(1, None, _coalesce),
-    "nvl": Rule(2, 2, _coalesce),
-    "nvl2": Rule(3, 3, _nvl2),
-    "nullif": Rule(2, 2, _nullif),
-    "nullifzero": Rule(1, 1, _nullifzero),
-    "zeroifnull": Rule(1, 1, _zeroifnull),
-    "if": Rule(3, 3, _if),
-    "extreme": Rule(2, None, _extreme),
-    "arithmetic": Rule(2, 2, _arithmetic),
-    "negative": Rule(1, 1, _negative),
-    "positive": Rule(1, 1, _positive),
-    "abs": Rule(1, 1, _abs),
-    "rounding": Rule(1, 2, _rounding),
-    "floor": Rule(1, 1, _floor),
-    "log": Rule(1, 2, _log),
-    "log2": Rule(1, 1, _log2),
-    "shift": Rule(2, 2, _shift),
-    "like": Rule(2, 3, _like),
-    "ilike": Rule(2, 3, _like),
-    "trim": Rule(1, 2, _trim),
-    "btrim": Rule(1, 2, _btrim),
-    "substring": Rule(2, 3, _substring),
-    "left": Rule(2, 2, _left),
-    "concat": Rule(0, None, _concat),
-    "concat_ws": Rule(1, None, _concat_ws),
-    "pad": Rule(2, 3, _pad),
-    "space": Rule(1, 1, _space),
-    "reverse": Rule(1, 1, _reverse),
-    "hex": Rule(1, 1, _hex),
-    "extract": Rule(2, 2, _extract),
-    "to_date": Rule(1, 2, _to(DATE)),
-    "to_timestamp": Rule(1, 2, _to(TIMESTAMP)),
-    "to_timestamp_ntz": Rule(1, 2, _to(TIMESTAMP_NTZ)),
-    "unix_date": Rule(1, 1, _unix_date),
-    "date_from_unix_date": Rule(1, 1, _date_from_unix_date),
-    "timestamp_seconds": Rule(1, 1, _timestamp_seconds),
-    "unix_timestamp": Rule(1, 1, _unix_timestamp),
-    "current_timestamp": Rule(0, 0, _current_timestamp),
-    "current_date": Rule(0, 0, _current_date),
-    "localtimestamp": Rule(0, 0, _localtimestamp),
-    "size": Rule(1, 1, _size),
-    "array_contains": Rule(2, 2, _array_contains),
-    "element_at": Rule(2, 2, _element_at),
-    "get": Rule(2, 2, _get),
-    "map_part": Rule(1, 1, _map_part),
-    "map_contains_key": Rule(2, 2, _map_contains_key),
-    "array": Rule(0, None, _array),
-    "map": Rule(0, None, _map),
-    "named_struct": Rule(2, None, _named_struct),
-    # The binder has named each value before.
-    "struct": Rule(2, None, _named_struct),
-}
+ISNAN: Final = Rule(1, 1, _isnan)
+EQUAL_NULL: Final = Rule(2, 2, _equal_null)
+COALESCE: Final = Rule(1, None, _coalesce)
+NVL: Final = Rule(2, 2, _coalesce)
+NVL2: Final = Rule(3, 3, _nvl2)
+NULLIF: Final = Rule(2, 2, _nullif)
+NULLIFZERO: Final = Rule(1, 1, _nullifzero)
+ZEROIFNULL: Final = Rule(1, 1, _zeroifnull)
+IF: Final = Rule(3, 3, _if)
+EXTREME: Final = Rule(2, None, _extreme)
+ARITHMETIC: Final = Rule(2, 2, _arithmetic)
+NEGATIVE: Final = Rule(1, 1, _negative)
+POSITIVE: Final = Rule(1, 1, _positive)
+ABS: Final = Rule(1, 1, _abs)
+ROUNDING: Final = Rule(1, 2, _rounding)
+FLOOR: Final = Rule(1, 1, _floor)
+LOG: Final = Rule(1, 2, _log)
+LOG2: Final = Rule(1, 1, _log2)
+SHIFT: Final = Rule(2, 2, _shift)
+LIKE: Final = Rule(2, 3, _like)
+ILIKE: Final = Rule(2, 3, _like)
+TRIM: Final = Rule(1, 2, _trim)
+BTRIM: Final = Rule(1, 2, _btrim)
+SUBSTRING: Final = Rule(2, 3, _substring)
+LEFT: Final = Rule(2, 2, _left)
+CONCAT: Final = Rule(0, None, _concat)
+CONCAT_WS: Final = Rule(1, None, _concat_ws)
+PAD: Final = Rule(2, 3, _pad)
+SPACE: Final = Rule(1, 1, _space)
+REVERSE: Final = Rule(1, 1, _reverse)
+HEX: Final = Rule(1, 1, _hex)
+EXTRACT: Final = Rule(2, 2, _extract)
+TO_DATE: Final = Rule(1, 2, _to(DATE))
+TO_TIMESTAMP: Final = Rule(1, 2, _to(TIMESTAMP))
+TO_TIMESTAMP_NTZ: Final = Rule(1, 2, _to(TIMESTAMP_NTZ))
+UNIX_DATE: Final = Rule(1, 1, _unix_date)
+DATE_FROM_UNIX_DATE: Final = Rule(1, 1, _date_from_unix_date)
+TIMESTAMP_SECONDS: Final = Rule(1, 1, _timestamp_seconds)
+UNIX_TIMESTAMP: Final = Rule(1, 1, _unix_timestamp)
+CURRENT_TIMESTAMP: Final = Rule(0, 0, _current_timestamp)
+CURRENT_DATE: Final = Rule(0, 0, _current_date)
+LOCALTIMESTAMP: Final = Rule(0, 0, _localtimestamp)
+SIZE: Final = Rule(1, 1, _size)
+ARRAY_CONTAINS: Final = Rule(2, 2, _array_contains)
+ELEMENT_AT: Final = Rule(2, 2, _element_at)
+GET: Final = Rule(2, 2, _get)
+MAP_PART: Final = Rule(1, 1, _map_part)
+MAP_CONTAINS_KEY: Final = Rule(2, 2, _map_contains_key)
+ARRAY: Final = Rule(0, None, _array)
+MAP: Final = Rule(0, None, _map)
+NAMED_STRUCT: Final = Rule(2, None, _named_struct)
+# The binder has named each value before.
+STRUCT: Final = Rule(2, None, _named_struct)

@@ -13,7 +13,7 @@ import json
 import re
 from typing import TYPE_CHECKING, Final, NoReturn
 
-from deltafast._expr import read_schema, types
+from deltafast._expr import read_schema, token_kind, types
 from deltafast._expr.binder import Binder
 from deltafast._expr.errors import UnsupportedExpressionError
 from deltafast._expr.lexer import tokenize
@@ -21,7 +21,7 @@ from deltafast._expr.parser import parse
 from deltafast._expr.render import string_literal
 from deltafast._expr.simplify import simplify
 from deltafast._expr.syntax import Constant, Logical, Name, Syntax, Unary, parts, with_parts
-from deltafast._expr.tree import Cast, Lit, Node, walk
+from deltafast._expr.tree import Cast, CastMode, Lit, Node, walk
 from deltafast._util.dialect import Dialect
 from deltafast.exceptions import InvalidArgumentError
 
@@ -90,7 +90,7 @@ def sql_to_store(sql: str, schema: types.Struct, dialect: Dialect, zone: str) ->
         return sql
     if not dialect.quotes_names:
         return with_single_quotes(sql)
-    names = [token for token in tokenize(sql, dialect=dialect) if token.kind == "exact"]
+    names = [token for token in tokenize(sql, dialect=dialect) if token.kind is token_kind.EXACT]
     if names:
         # A name in backquotes is found in any case, so that the exact case is checked here.
         Binder(schema, sql, zone=zone).bind(parse(sql, dialect=dialect, zone=zone))
@@ -172,7 +172,7 @@ def _stored(what: str, sql: str, schema: types.Struct, dialect: Dialect, zone: s
 
 
 def _double_quoted(sql: str) -> list[Token]:
-    return [token for token in tokenize(sql) if token.kind == "string" and sql[token.pos] == '"']
+    return [token for token in tokenize(sql) if token.kind is token_kind.STRING and sql[token.pos] == '"']
 
 
 def _spelled(sql: str, quoted: Collection[Token], names: Collection[int | None]) -> str:
@@ -205,7 +205,7 @@ def _read(sql: str, schema: types.Struct, decide: _Decision) -> str:
 def _with_paths(sql: str) -> str:
     """Return the SQL with backquotes around strings next to a dot: a string has no fields, so these are names."""
     tokens = tokenize(sql)
-    dots = [n for n, token in enumerate(tokens) if token.kind == "op" and token.text == "."]
+    dots = [n for n, token in enumerate(tokens) if token.kind is token_kind.OPERATOR and token.text == "."]
     adjacent = {tokens[n + step].pos for n in dots for step in (-1, 1)}
     names = [token for token in _double_quoted(sql) if token.pos in adjacent]
     return _spelled(sql, names, adjacent)
@@ -278,7 +278,7 @@ def _of_value(reading: _Reading, node: Syntax, strings: Sequence[Constant]) -> l
 def _fails(node: Node) -> bool:
     """Return whether a node is a cast of a string that fails; `simplify` has folded the others."""
     match node:
-        case Cast(arg=Lit(value=str()), type=kind, mode="ansi"):
+        case Cast(arg=Lit(value=str()), type=kind, mode=CastMode.ANSI):
             return types.is_numeric(kind) or types.is_datetime(kind) or kind == types.BOOLEAN
         case _:
             return False

@@ -7,6 +7,7 @@ a dataclass's time, and the first predicate of a process waits for all of them.
 
 from __future__ import annotations
 
+from enum import Enum, StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
 if TYPE_CHECKING:
@@ -29,10 +30,12 @@ __all__ = [
     "IntervalLit",
     "Item",
     "Like",
+    "LikeKind",
     "Logical",
     "Name",
     "Syntax",
     "Test",
+    "TestKind",
     "Unary",
     "parts",
     "with_parts",
@@ -118,10 +121,18 @@ class InValues(NamedTuple):
     pos: int | None = None
 
 
+class LikeKind(StrEnum):
+    """The kind of a match with a pattern, as a function's name."""
+
+    LIKE = "like"
+    ILIKE = "ilike"
+    RLIKE = "rlike"
+
+
 class Like(NamedTuple):
     """`LIKE`, `ILIKE` or `RLIKE`; with `ANY` or `ALL` several patterns, to each of which `NOT` applies."""
 
-    kind: str
+    kind: LikeKind
     arg: Syntax
     patterns: tuple[Syntax, ...]
     escape: str = "\\"
@@ -130,10 +141,19 @@ class Like(NamedTuple):
     pos: int | None = None
 
 
-class Test(NamedTuple):
-    """`IS NULL`, `IS TRUE`, `IS FALSE`."""
+class TestKind(Enum):
+    """What `IS` tests a value for."""
 
-    kind: str
+    NULL = "null"
+    UNKNOWN = "unknown"
+    TRUE = "true"
+    FALSE = "false"
+
+
+class Test(NamedTuple):
+    """`IS NULL`, `IS UNKNOWN`, `IS TRUE`, `IS FALSE`."""
+
+    kind: TestKind
     arg: Syntax
     pos: int | None = None
 

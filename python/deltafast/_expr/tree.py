@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import decimal
 import math
+from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
 from deltafast._expr import types
@@ -21,7 +22,7 @@ from deltafast._expr.types import DataType, Decimal
 from deltafast.exceptions import InvalidArgumentError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from deltafast._core_types import BoundTree, CallNode, ExpressionNode
 
@@ -29,6 +30,7 @@ __all__ = [
     "Bound",
     "Call",
     "Cast",
+    "CastMode",
     "Col",
     "In",
     "Lit",
@@ -76,12 +78,23 @@ class Call(NamedTuple):
     type: DataType
 
 
+class CastMode(StrEnum):
+    """The result of a cast of a value that the type does not have."""
+
+    #: An error.
+    ANSI = "ansi"
+    #: Null, or for integers the lower bits.
+    LEGACY = "legacy"
+    #: Null.
+    TRY = "try"
+
+
 class Cast(NamedTuple):
-    """A cast; `mode` is `ansi` (raises), `legacy` (null or wrap) or `try` (null)."""
+    """A cast."""
 
     arg: Node
     type: DataType
-    mode: str
+    mode: CastMode
 
 
 class In(NamedTuple):
@@ -107,6 +120,7 @@ class SessionCall(NamedTuple):
 Node: TypeAlias = Col | Lit | Call | Cast | In | SessionCall
 
 
+#: The classes of nodes by their names in the dict.
 class Bound(NamedTuple):
     """A tree with the settings it was bound under."""
 
@@ -206,7 +220,7 @@ def _encode(node: Node) -> ExpressionNode:
         case SessionCall():
             return {"session_call": _encode_call(node)}
         case Cast(arg=arg, type=t, mode=mode):
-            return {"cast": {"argument": _encode(arg), "data_type": types.to_json(t), "mode": mode}}
+            return {"cast": {"argument": _encode(arg), "data_type": types.to_json(t), "mode": mode.value}}
         case In(arg=arg, values=values):
             return {"in_list": {"argument": _encode(arg), "values": _encode_values(values, arg.type)}}
 
@@ -231,19 +245,27 @@ def _decode_values(raw: Sequence[object], t: DataType) -> tuple[Value, ...]:
 
 
 def _decode(node: ExpressionNode) -> Node:
-    ((kind, content),) = cast("Mapping[str, Any]", node).items()
-    if kind == "in_list":
-        arg = _decode(content["argument"])
-        return In(arg, _decode_values(content["values"], arg.type))
-    t = types.type_from_json(content["data_type"])
-    if kind == "column":
-        return Col(tuple(content["path"]), t)
-    if kind == "literal":
-        return Lit(decode_value(content["value"], t), t)
-    if kind in ("call", "session_call"):
-        args = tuple(_decode(arg) for arg in content["arguments"])
-        return Call(content["function"], args, t) if kind == "call" else SessionCall(content["function"], args, t)
-    if kind == "cast":
-        return Cast(_decode(content["argument"]), t, content["mode"])
-    msg = f"unknown kind of node {kind!r}"
-    raise ValueError(msg)
+    match node:
+        case {"column": column}:
+            return Col(tuple(column["path"]), types.type_from_json(column["data_type"]))
+        case {"literal": literal}:
+            t = types.type_from_json(literal["data_type"])
+            return Lit(decode_value(literal["value"], t), t)
+        case {"call": call}:
+            return Call(*_decode_call(call))
+        case {"session_call": call}:
+            return SessionCall(*_decode_call(call))
+        case {"cast": cast_node}:
+            t = types.type_from_json(cast_node["data_type"])
+            return Cast(_decode(cast_node["argument"]), t, CastMode(cast_node["mode"]))
+        case {"in_list": in_list}:
+            arg = _decode(in_list["argument"])
+            return In(arg, _decode_values(in_list["values"], arg.type))
+        case _:
+            msg = f"unknown node {node!r:.50}"
+            raise ValueError(msg)
+
+
+def _decode_call(call: CallNode) -> tuple[str, tuple[Node, ...], DataType]:
+    args = tuple(_decode(arg) for arg in call["arguments"])
+    return call["function"], args, types.type_from_json(call["data_type"])

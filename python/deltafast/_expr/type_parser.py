@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from deltafast._expr import literals, types
+from deltafast._expr import literals, token_kind, types
 
 if TYPE_CHECKING:
     from deltafast._expr.cursor import TokenCursor
@@ -43,7 +43,7 @@ def read_type(cursor: TokenCursor, depth: int = 0) -> DataType:
     """Parse a type as in CAST, at a depth within other types."""
     token = cursor.advance()
     name = token.text.lower()
-    if token.kind != "name" or depth > types.MAX_TYPE_DEPTH:
+    if token.kind is not token_kind.NAME or depth > types.MAX_TYPE_DEPTH:
         cursor.back()
         cursor.fail("expected a type")
     if name in SIMPLE_TYPES:
@@ -89,7 +89,7 @@ def read_numbers(cursor: TokenCursor) -> list[int]:
     if cursor.accept_op("("):
         while True:
             token = cursor.advance()
-            if token.kind != "number" or not token.text.isdigit():
+            if token.kind is not token_kind.NUMBER or not token.text.isdigit():
                 cursor.back()
                 cursor.fail("expected a number")
             out.append(int(token.text[:9]))
@@ -104,7 +104,7 @@ def _struct(cursor: TokenCursor, depth: int) -> types.Struct:
     cursor.expect_op("<")
     while True:
         token = cursor.advance()
-        if token.kind not in ("name", "quoted"):
+        if token.kind not in (token_kind.NAME, token_kind.QUOTED):
             cursor.back()
             cursor.fail("expected a field name")
         cursor.accept_op(":")

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from deltafast._core_types import DmlOptions
+    from deltafast._expr.tree import CastMode
     from deltafast._handle import TableHandle
     from deltafast._util.filters import Predicate
     from deltafast._util.writer_properties import WriterProperties
@@ -50,7 +51,7 @@ def update(
     new_values: Mapping[str, Any] | None,
     predicate: Predicate | None,
     writer_properties: WriterProperties | None,
-    mode: str,
+    mode: CastMode,
     commit: CommitProperties | None,
     hooks: PostCommitHookProperties | None,
     max_conflict_retries: int,

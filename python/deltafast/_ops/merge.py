@@ -19,6 +19,7 @@ from deltafast._expr.merge import (
     lacks_fields,
     refuse_lost_fields,
 )
+from deltafast._expr.tree import CastMode
 from deltafast._expr.types import Struct
 from deltafast._libraries import names_missing
 from deltafast._ops.query_source import query_rows
@@ -113,7 +114,7 @@ class TableMerger:
         self._predicate = predicate
         self._aliases = target_alias, source_alias
         self._merge_schema = merge_schema
-        self._mode = "ansi" if error_on_type_mismatch else "try"
+        self._mode = CastMode.ANSI if error_on_type_mismatch else CastMode.TRY
         self._clauses: list[MergeClause] = []
         self._max_temp_directory_size = max_temp_directory_size
         self._engine = engine

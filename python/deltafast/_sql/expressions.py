@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from deltafast._expr import token_kind
 from deltafast._expr.errors import invalid
 from deltafast._expr.lexer import tokenize
 from deltafast._expr.parser import parse
@@ -52,10 +53,10 @@ def plain(
     done, at = 0, 0
     while at < len(tokens):
         token = tokens[at]
-        if token.kind == "string" and text[token.pos] == '"':
+        if token.kind is token_kind.STRING and text[token.pos] == '"':
             out += [text[done : token.pos], literal(token.text)]
             done = token.end
-        elif own and token.kind in ("name", "quoted") and not (at and _is_dot(tokens[at - 1])):
+        elif own and token.kind in (token_kind.NAME, token_kind.QUOTED) and not (at and _is_dot(tokens[at - 1])):
             path = _path(tokens, at)
             found = qualified(path, own)
             if found is not None:
@@ -74,7 +75,7 @@ def check_strings(value: Expression, columns: Collection[str]) -> None:
         InvalidArgumentError: There is one.
     """
     for token in tokenize(value.text):
-        if token.kind == "string" and value.text[token.pos] == '"' and token.text in columns:
+        if token.kind is token_kind.STRING and value.text[token.pos] == '"' and token.text in columns:
             what = f'"{token.text}" is a string in Spark SQL, and a column here'
             raise invalid(what, value.text, token.pos, _hint(token.text))
 
@@ -120,11 +121,11 @@ def qualified(path: Path, names: Mapping[Path, str]) -> tuple[int, str] | None:
 def _path(tokens: list[Token], at: int) -> Path:
     """Return the parts of the name that begins here."""
     out = [tokens[at].text]
-    while _is_dot(tokens[at + 1]) and tokens[at + 2].kind in ("name", "quoted"):
+    while _is_dot(tokens[at + 1]) and tokens[at + 2].kind in (token_kind.NAME, token_kind.QUOTED):
         at += 2
         out.append(tokens[at].text)
     return tuple(out)
 
 
 def _is_dot(token: Token) -> bool:
-    return token.kind == "op" and token.text == "."
+    return token.kind is token_kind.OPERATOR and token.text == "."

@@ -14,12 +14,15 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
+from deltafast._expr import token_kind
 from deltafast._expr.errors import invalid
 from deltafast._expr.lexer import QUOTED, RAW, SPACE, STRING, skip_comment
 from deltafast._sql.tree import Changes, Expression, Facts, Query, TableName, TimeTravel
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from deltafast._expr.token_kind import TokenKind
 
 __all__ = ["Named", "inserts_of", "named_tables", "read_named", "read_query", "suffixed"]
 
@@ -65,20 +68,34 @@ _FACTS: Final[dict[str, Literal["files", "history", "detail"]]] = {
 }
 
 
+#: The kinds of tokens, by the groups of the patterns.
+_KINDS: Final = {
+    "text": token_kind.STRING,
+    "tag": token_kind.STRING,
+    "ident": token_kind.EXACT,
+    "tick": token_kind.QUOTED,
+    "name": token_kind.NAME,
+    "number": token_kind.NUMBER,
+    "op": token_kind.OPERATOR,
+}
+_NAME_KINDS: Final = (token_kind.NAME, token_kind.EXACT, token_kind.QUOTED)
+_QUOTES: Final = {token_kind.EXACT: '"', token_kind.QUOTED: "`", token_kind.STRING: "'"}
+
+
 class _Piece(NamedTuple):
-    kind: str
+    kind: TokenKind
     text: str
     start: int
     end: int
 
     @property
     def word(self) -> str:
-        return self.text.upper() if self.kind == "name" else ""
+        return self.text.upper() if self.kind is token_kind.NAME else ""
 
     @property
     def meaning(self) -> str:
         """The string without its quotes."""
-        quote = {"ident": '"', "tick": "`", "text": "'"}.get(self.kind)
+        quote = _QUOTES.get(self.kind)
         return self.text if quote is None else self.text[1:-1].replace(quote * 2, quote)
 
 
@@ -168,7 +185,7 @@ def inserts_of(text: str) -> list[str]:
     has_rows, start = False, piece.start
     while piece is not None:
         behind = scan.next(piece.end)
-        depth += (piece.text in "([{") - (piece.text in ")]}") if piece.kind == "op" else 0
+        depth += (piece.text in "([{") - (piece.text in ")]}") if piece.kind is token_kind.OPERATOR else 0
         word = piece.word if depth == 0 and last != "." else ""
         if word == "INSERT" and behind is not None and behind.word in ("INTO", "OVERWRITE", "WITH"):
             begins.append((piece.start, -1))
@@ -196,7 +213,7 @@ def named_tables(text: str) -> list[TableName]:
     is_next, depth, listing, calls = False, 0, set[int](), set[int]()
     while piece is not None:
         end = piece.end
-        if piece.kind == "op":
+        if piece.kind is token_kind.OPERATOR:
             if piece.text in ")]}":
                 listing.discard(depth)
                 calls.discard(depth)
@@ -207,7 +224,7 @@ def named_tables(text: str) -> list[TableName]:
         elif piece.word in ("FROM", "JOIN") and depth not in calls:
             listing.add(depth)
             is_next = True
-        elif is_next and piece.kind in ("name", "tick"):
+        elif is_next and piece.kind in (token_kind.NAME, token_kind.QUOTED):
             name, end = scan.dotted(piece)
             behind = scan.next(end)
             if behind is None or behind.text != "(":
@@ -232,7 +249,7 @@ class _Scan:
         names: set[str] = set()
         depth, pos, done = 0, start, start
         while (piece := self.next(pos)) is not None and piece.start != end:
-            if piece.kind == "op":
+            if piece.kind is token_kind.OPERATOR:
                 depth += (piece.text in "([{") - (piece.text in ")]}")
                 if depth < 0 and nested:
                     break
@@ -245,11 +262,11 @@ class _Scan:
                 parts += [self.text[done : piece.start], record]
                 pos = done = behind
                 continue
-            if piece.kind == "tick" and not self.spark:
+            if piece.kind is token_kind.QUOTED and not self.spark:
                 quoted = piece.meaning.replace('"', '""')
                 parts += [self.text[done : piece.start], f'"{quoted}"']
                 done = piece.end
-            if piece.kind in ("name", "ident", "tick"):
+            if piece.kind in _NAME_KINDS:
                 names.add(piece.meaning.lower())
             pos = piece.end
         # The rest before the end or the closing parenthesis.
@@ -261,10 +278,10 @@ class _Scan:
         names: set[str] = set()
         depth, is_name, piece = 0, True, self.next(start)
         while piece is not None:
-            if piece.kind == "op":
+            if piece.kind is token_kind.OPERATOR:
                 depth += (piece.text in "([{") - (piece.text in ")]}")
             behind = self.next(piece.end)
-            if depth == 0 and piece.kind in ("name", "ident", "tick") and is_name and piece.start > start:
+            if depth == 0 and piece.kind in _NAME_KINDS and is_name and piece.start > start:
                 if piece.word != "RECURSIVE" or behind is None or behind.text == "(" or behind.word == "AS":
                     names.add(piece.meaning.lower())
                     is_name = False
@@ -287,15 +304,15 @@ class _Scan:
             match = self.token.match(self.text, pos)
             if match is None:
                 raise invalid(f"a {self.text[pos]} is never closed", self.text, pos, "close it")
-            kind = match.lastgroup or ""
-            if kind != "space":
-                return _Piece("text" if kind == "tag" else kind, match[0], pos, match.end())
+            kind = _KINDS.get(match.lastgroup or "")
+            if kind is not None:
+                return _Piece(kind, match[0], pos, match.end())
             pos = match.end()
         return None
 
     def table(self, piece: _Piece) -> tuple[TableName | Changes | Facts, int] | None:
         """Return the table in Delta's syntax at this token, and the position after it."""
-        if piece.kind not in ("name", "ident", "tick"):
+        if piece.kind not in _NAME_KINDS:
             return None
         if piece.text.lower() in _CHANGES:
             return self.changes(piece)
@@ -304,7 +321,7 @@ class _Scan:
         if piece.text.lower() == "delta":
             dot = self.next(piece.end)
             place = None if dot is None or dot.text != "." else self.next(dot.end)
-            if place is not None and place.kind == "tick":
+            if place is not None and place.kind is token_kind.QUOTED:
                 table = suffixed(place.meaning, piece.start, by_path=True)
                 return self.travelled(table, place.end)
         name, behind = self.dotted(piece) if self.spark else (piece.meaning, piece.end)
@@ -316,7 +333,11 @@ class _Scan:
     def dotted(self, piece: _Piece) -> tuple[str, int]:
         """Return a name of several parts as written, and the position after it."""
         end = piece.end
-        while self.text.startswith(".", end) and (part := self.next(end + 1)) and part.kind in ("name", "tick"):
+        while (
+            self.text.startswith(".", end)
+            and (part := self.next(end + 1))
+            and part.kind in (token_kind.NAME, token_kind.QUOTED)
+        ):
             end = part.end
         return self.text[piece.start : end], end
 
@@ -360,14 +381,14 @@ class _Scan:
         if found is None:
             return None
         given, pos = found
-        if len(given) not in (2, 3) or given[0].kind != "text":
+        if len(given) not in (2, 3) or given[0].kind is not token_kind.STRING:
             hint = f"write {piece.text}('table', 0) or {piece.text}('table', 0, 5)"
             raise invalid(f"{piece.text} takes a table and one or two versions", self.text, piece.start, hint)
         name = given[0].meaning
         place = _PLACE.fullmatch(name)
         by_path = piece.text.lower() == "table_changes_by_path"
         table = TableName(place[1] if place and not by_path else name, by_path or bool(place), given[0].start)
-        ends = [int(item.text) if item.kind == "number" else item.meaning for item in given[1:]]
+        ends = [int(item.text) if item.kind is token_kind.NUMBER else item.meaning for item in given[1:]]
         return Changes(table, ends[0], ends[1] if len(ends) > 1 else None), pos
 
     def facts(self, piece: _Piece) -> tuple[Facts, int] | None:
@@ -379,7 +400,7 @@ class _Scan:
             return None
         given, pos = found
         kinds = [item.kind for item in given]
-        if kinds not in (["text"], ["text", "number"][: 2 if more else 1]):
+        if kinds not in ([token_kind.STRING], [token_kind.STRING, token_kind.NUMBER][: 2 if more else 1]):
             raise invalid(f"{piece.text} takes a table{more}", self.text, piece.start, hint)
         name = given[0].meaning
         place = _PLACE.fullmatch(name)
@@ -397,7 +418,9 @@ class _Scan:
         given: list[_Piece] = []
         while True:
             argument, comma = self.next(pos), None
-            if argument is not None and (argument.kind == "text" or re.fullmatch(r"\d{1,18}", argument.text)):
+            if argument is not None and (
+                argument.kind is token_kind.STRING or re.fullmatch(r"\d{1,18}", argument.text)
+            ):
                 given.append(argument)
                 comma = self.next(argument.end)
             if comma is None or comma.text not in (",", ")"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-from deltafast._expr import types
+from deltafast._expr import token_kind, types
 from deltafast._expr.type_parser import read_decimal, read_numbers
 from deltafast._sql.type_names import type_name
 from deltafast.schema import ArrayType, Field, MapType, PrimitiveType, StructType, VariantType
@@ -123,7 +123,7 @@ def _read_type(reader: Reader, depth: int, *, has_lengths: bool) -> tuple[DataTy
     """Read a type; return it and, if it contains lengths, the declared type, as Spark stores it."""
     token = reader.token
     word = token.text.lower()
-    if token.kind != "name" or depth > types.MAX_TYPE_DEPTH:
+    if token.kind is not token_kind.NAME or depth > types.MAX_TYPE_DEPTH:
         reader.fail("expected a type")
     reader.advance()
     if word in _SIMPLE:

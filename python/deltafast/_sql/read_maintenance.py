@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
+from deltafast._expr import token_kind
 from deltafast._sql.tree import Describe, Generate, Optimize, Reorg, Restore, Show, Vacuum
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ def read_vacuum(reader: Reader) -> Vacuum:
     lite, hours, dry_run = False, None, False
     inventory: Source | None = None
     seen: set[str] = set()
-    while reader.token.kind != "end":
+    while reader.token.kind is not token_kind.END:
         word, pos = reader.token.upper, reader.token.pos
         if reader.accept("LITE"):
             word, lite = "LITE or FULL", True
@@ -90,7 +91,7 @@ def read_vacuum(reader: Reader) -> Vacuum:
 
 
 def _hours(reader: Reader) -> float:
-    if reader.token.kind != "number":
+    if reader.token.kind is not token_kind.NUMBER:
         reader.fail("expected a number of hours")
     return float(reader.advance().text)
 
@@ -111,10 +112,10 @@ def read_describe(reader: Reader) -> Describe:
     """`DESCRIBE DETAIL | HISTORY | [TABLE] [EXTENDED] t [LIMIT n]`."""
     reader.advance()
     what: Literal["detail", "history", "table"] = "table"
-    if reader.peek("DETAIL") and reader.ahead().kind != "end":
+    if reader.peek("DETAIL") and reader.ahead().kind is not token_kind.END:
         reader.advance()
         what = "detail"
-    elif reader.peek("HISTORY") and reader.ahead().kind != "end":
+    elif reader.peek("HISTORY") and reader.ahead().kind is not token_kind.END:
         reader.advance()
         what = "history"
     else:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from deltafast._expr import token_kind
 from deltafast._expr.types import DECLARED_TYPE
 from deltafast._sql.read_columns import read_column, read_columns, read_type
 from deltafast._sql.tree import (
@@ -143,13 +144,13 @@ def read_convert(reader: Reader) -> Convert:
     """``CONVERT TO DELTA parquet.`place` [NO STATISTICS] [PARTITIONED BY (a INT)]``."""
     reader.expect("CONVERT", "TO", "DELTA")
     pos = reader.token.pos
-    if reader.token.kind == "string":
+    if reader.token.kind is token_kind.STRING:
         place = reader.string_text()
     else:
         kind = reader.name_part("parquet.`place`").lower()
         if kind == "iceberg":
             reader.absent("converting a table of Iceberg", "only folders of Parquet files are converted", pos)
-        if kind != "parquet" or not reader.accept_op(".") or reader.token.kind != "quoted":
+        if kind != "parquet" or not reader.accept_op(".") or reader.token.kind is not token_kind.QUOTED:
             raise reader.error("expected parquet.`place`", pos, "name the folder of Parquet files")
         place = reader.advance().text
     statistics = not reader.accept("NO", "STATISTICS")
@@ -288,10 +289,12 @@ def _column_type(reader: Reader) -> ColumnType:
 def _is_type_next(reader: Reader, name: str) -> bool:
     """Whether the name of the column is repeated, for its type; `CHANGE COLUMN comment comment INT` is possible."""
     token = reader.token
-    if token.kind != "name" or token.upper not in _COLUMN_CHANGES:
-        return token.kind in ("name", "quoted")
+    if token.kind is not token_kind.NAME or token.upper not in _COLUMN_CHANGES:
+        return token.kind in (token_kind.NAME, token_kind.QUOTED)
     repeated = token.text.lower() == name.lower()
-    return repeated and (token.upper == "TYPE" or (token.upper == "COMMENT" and reader.ahead(1).kind != "string"))
+    return repeated and (
+        token.upper == "TYPE" or (token.upper == "COMMENT" and reader.ahead(1).kind is not token_kind.STRING)
+    )
 
 
 def _change_column(reader: Reader) -> Change:
@@ -345,7 +348,7 @@ def _drop_constraint(reader: Reader) -> Change:
 
 
 def _drop_feature(reader: Reader) -> Change:
-    feature = reader.string_text() if reader.token.kind == "string" else reader.name_part("a feature")
+    feature = reader.string_text() if reader.token.kind is token_kind.STRING else reader.name_part("a feature")
     if not re.fullmatch(r"[\w-]+", feature):
         reader.fail("expected a feature's name")
     return DropFeature(feature, reader.accept("TRUNCATE", "HISTORY"))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar, Final, NoReturn
 
+from deltafast._expr import token_kind
 from deltafast._expr.cursor import TokenCursor
 from deltafast._expr.parser import ADDITION, MAX_DEPTH, ExpressionParser
 from deltafast._sql.query_text import read_named, read_query, suffixed
@@ -51,7 +52,7 @@ class Reader(TokenCursor):
     def fail(self, what: str) -> NoReturn:
         """Raise an error with what was expected and what was found."""
         token = self.token
-        if token.kind == "broken":
+        if token.kind is token_kind.BROKEN:
             if self.text[token.pos] == ";":
                 raise self.error("one statement at a time", token.pos, "call sql() for each of them")
             raise InvalidArgumentError(token.text)
@@ -71,8 +72,10 @@ class Reader(TokenCursor):
     def name_part(self, what: str = "a name") -> str:
         """Read one name, in backquotes or without."""
         token = self.token
-        if token.kind not in ("name", "quoted") or not token.text:
-            hint = " (double quotes enclose a string in Spark SQL, not a name)" if token.kind == "string" else ""
+        if token.kind not in (token_kind.NAME, token_kind.QUOTED) or not token.text:
+            hint = (
+                " (double quotes enclose a string in Spark SQL, not a name)" if token.kind is token_kind.STRING else ""
+            )
             self.fail(f"expected {what}{hint}")
         return self.advance().text
 
@@ -110,7 +113,7 @@ class Reader(TokenCursor):
             return TableName(first, by_path=False, pos=pos)
         token = self.token
         second = self.name_part("a table")
-        if first.lower() == "delta" and token.kind == "quoted" and not self.is_op("."):
+        if first.lower() == "delta" and token.kind is token_kind.QUOTED and not self.is_op("."):
             return TableName(second, by_path=True, pos=pos)
         hint = "write delta.`place`, or give the table as an argument: sql(text, name=table)"
         raise self.error("there is no catalog to look a table up in", pos, hint)
@@ -118,7 +121,7 @@ class Reader(TokenCursor):
     def table_or_place(self) -> TableName:
         """Read a table, or its location as a string, as maintenance commands accept it."""
         token = self.token
-        if token.kind == "string":
+        if token.kind is token_kind.STRING:
             return TableName(self.advance().text, by_path=True, pos=token.pos)
         return self.table()
 
@@ -154,7 +157,7 @@ class Reader(TokenCursor):
         if self.accept("AS"):
             return self.name_part("an alias")
         token = self.token
-        if token.kind == "quoted" or (token.kind == "name" and token.upper not in _NO_ALIAS):
+        if token.kind is token_kind.QUOTED or (token.kind is token_kind.NAME and token.upper not in _NO_ALIAS):
             return self.name_part()
         return None
 
@@ -173,11 +176,11 @@ class Reader(TokenCursor):
     def value_before_query(self) -> Expression:
         """Read an expression before a query in parentheses, which would look like the arguments of a call."""
         depth, count = 0, 0
-        while (token := self.ahead(count)).kind not in ("end", "broken"):
+        while (token := self.ahead(count)).kind not in (token_kind.END, token_kind.BROKEN):
             if not depth and token.text == "(" and self.ahead(count + 1).upper in (*QUERY_WORDS, "VALUES"):
                 with self.ending_at(self.position + count):
                     return self.value()
-            depth += (token.text in "([") - (token.text in ")]") if token.kind == "op" else 0
+            depth += (token.text in "([") - (token.text in ")]") if token.kind is token_kind.OPERATOR else 0
             count += 1
         return self.value()
 
@@ -201,14 +204,18 @@ class Reader(TokenCursor):
 
     def string_text(self, what: str = "a string in quotes") -> str:
         """Read a string."""
-        if self.token.kind != "string":
+        if self.token.kind is not token_kind.STRING:
             self.fail(f"expected {what}")
         return self.strings()
 
     def whole_number(self, what: str = "a number") -> int:
         """Read an integer, also in quotes."""
         token = self.token
-        if token.kind not in ("number", "string") or not token.text.isdecimal() or len(token.text) > 18:  # noqa: PLR2004
+        if (
+            token.kind not in (token_kind.NUMBER, token_kind.STRING)
+            or not token.text.isdecimal()
+            or len(token.text) > 18  # noqa: PLR2004
+        ):
             self.fail(f"expected {what}")
         return int(self.advance().text)
 
@@ -232,7 +239,7 @@ class Reader(TokenCursor):
 
     def property_key(self) -> str:
         """`'delta.appendOnly'` or `delta.appendOnly`."""
-        if self.token.kind == "string":
+        if self.token.kind is token_kind.STRING:
             return self.string_text()
         parts = [self.name_part("a property")]
         while self.accept_op("."):
@@ -242,11 +249,11 @@ class Reader(TokenCursor):
     def property_value(self) -> str:
         """Read a string, a number or a boolean, as a string."""
         token = self.token
-        if token.kind == "string":
+        if token.kind is token_kind.STRING:
             return self.string_text()
         if token.upper in ("TRUE", "FALSE"):
             return self.advance().text.lower()
-        if token.kind == "number" or self.is_op("-"):
+        if token.kind is token_kind.NUMBER or self.is_op("-"):
             sign = "-" if self.accept_op("-") else ""
             return sign + self.advance().text
         self.fail("expected a value: a string, a number, true or false")
@@ -256,7 +263,7 @@ class Reader(TokenCursor):
     def at_query(self) -> bool:
         """Return whether a query begins here, possibly in parentheses."""
         n = 0
-        while self.ahead(n).text == "(" and self.ahead(n).kind == "op":
+        while self.ahead(n).text == "(" and self.ahead(n).kind is token_kind.OPERATOR:
             n += 1
         return self.ahead(n).upper in (*QUERY_WORDS, "VALUES") and (n > 0 or self.ahead(n).upper != "VALUES")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from deltafast._expr import token_kind
 from deltafast._expr.errors import invalid
 from deltafast._sql.read_changes import read_delete, read_insert, read_merge, read_truncate, read_update
 from deltafast._sql.read_maintenance import (
@@ -58,7 +59,7 @@ def read_statement(text: str, *, zone: str = "UTC", reader: type[Reader] = Reade
     if read is None:
         if word not in (*QUERY_WORDS, "VALUES") and not words.at_query():
             hint = f"a statement begins with {', '.join((*_STATEMENTS, *QUERY_WORDS))}"
-            if words.token.kind == "broken":
+            if words.token.kind is token_kind.BROKEN:
                 words.fail("")
             found = repr(words.token.text[:40]) if shown else "nothing"
             raise invalid(f"{found} begins no statement that deltafast has", shown, None, hint)

@@ -11,6 +11,7 @@ from deltafast._expr import coercion, read_schema, syntax, types
 from deltafast._expr.binder import Binder
 from deltafast._expr.constraints import bound_value
 from deltafast._expr.stored import with_single_quotes
+from deltafast._expr.tree import CastMode
 from deltafast._handle import handle_of
 from deltafast._interop.record_batch_reader import RecordBatchReader
 from deltafast._sql.tree import Default, Expression, Query, TableName, Values
@@ -214,7 +215,7 @@ def _cast(field: Any, wanted: types.DataType, zone: str) -> BoundTree | None:
         return None
     given = found.fields[0].type
     nested = isinstance(given, (types.Array, types.Map, types.Struct))
-    if given == wanted or nested or not coercion.can_cast(given, wanted, "ansi"):
+    if given == wanted or nested or not coercion.can_cast(given, wanted, CastMode.ANSI):
         return None
     binder = Binder(found, _INPUT, zone=zone)
     return bound_value(binder, syntax.Name((_INPUT,)), _INPUT, wanted).to_tree()

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import pyarrow as pa
 
+from deltafast._expr import token_kind
 from deltafast._expr.lexer import tokenize
 from deltafast._ops.delete_update import literal
 from deltafast._ops.merge import MergeClause
@@ -341,5 +342,7 @@ def _parts(name: str) -> Path:
     """Return the parts of a table's name as written."""
     tokens = tokenize(name, lenient=True)
     parts, dots = tokens[:-1:2], tokens[1:-1:2]
-    is_path = all(part.kind in ("name", "quoted") for part in parts) and all(dot.text == "." for dot in dots)
+    is_path = all(part.kind in (token_kind.NAME, token_kind.QUOTED) for part in parts) and all(
+        dot.text == "." for dot in dots
+    )
     return tuple(part.text for part in parts) if is_path and len(parts) > len(dots) else (name,)

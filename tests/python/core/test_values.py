@@ -139,8 +139,8 @@ def test_half_a_surrogate_pair_is_refused():
         ({"target_file_size": -1}, "FileWriteOptions: invalid value"),
         ({"most_rows": 1.5}, "FileWriteOptions: invalid type"),
         ({"checks": [{"name": "c", "sql": "i > 0"}]}, "FileWriteOptions: missing field `tree`"),
-        ({"checks": [{"name": "c", "sql": "i > 0", "tree": "i > 0"}]}, "the envelope must be an object"),
-        ({"generated": [["i", {"expr": []}]]}, "a node must be an object"),
+        ({"checks": [{"name": "c", "sql": "i > 0", "tree": "i > 0"}]}, "expected struct BoundTree"),
+        ({"generated": [["i", {"expr": []}]]}, "expected string or map"),
         ("{}", "FileWriteOptions: invalid type"),
     ],
 )

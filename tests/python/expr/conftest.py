@@ -73,9 +73,13 @@ class Bind:
     def tree(self, text: str, **settings: object):
         return bind_expression(text, self.schema, **{"dialect": Dialect.SPARK, **settings})["expr"]
 
+    def content(self, text: str, **settings: object):
+        """Return the root without its kind."""
+        (content,) = self.tree(text, **settings).values()
+        return content
+
     def type(self, text: str, **settings: object):
-        tree = self.tree(text, **settings)
-        return "boolean" if tree["k"] == "in" else tree["t"]
+        return self.content(text, **settings).get("data_type", "boolean")
 
 
 @pytest.fixture

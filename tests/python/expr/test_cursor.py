@@ -2,6 +2,7 @@
 
 import pytest
 
+from deltafast._expr import token_kind
 from deltafast._expr.cursor import TokenCursor
 from deltafast.exceptions import InvalidArgumentError
 
@@ -18,11 +19,11 @@ def test_keywords_are_consumed_together_or_not_at_all():
 
 def test_it_does_not_advance_beyond_the_end():
     cursor = TokenCursor("a")
-    assert [cursor.advance().kind for _ in range(3)] == ["name", "end", "end"]
+    assert [cursor.advance().kind for _ in range(3)] == [token_kind.NAME, token_kind.END, token_kind.END]
     assert cursor.at_end
     cursor.back()
     assert cursor.token.text == "a"
-    assert cursor.ahead(9).kind == "end"
+    assert cursor.ahead(9).kind is token_kind.END
 
 
 def test_tokens_end_earlier_within_a_context():
@@ -62,5 +63,5 @@ def test_errors_have_the_position():
 def test_an_invalid_token_is_reported_when_a_lenient_cursor_comes_to_it():
     with pytest.raises(InvalidArgumentError, match="never closed"):
         TokenCursor("a 'b")
-    assert TokenCursor("a 'b", lenient=True).ahead().kind == "broken"
+    assert TokenCursor("a 'b", lenient=True).ahead().kind is token_kind.BROKEN
     assert TokenCursor("a 'b' c", 2).strings() == "b"

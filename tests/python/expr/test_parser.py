@@ -93,8 +93,8 @@ def test_a_literal_has_sparks_type_and_value(bind, text, kind, value):
     [("int'10'", "integer", 10), ("Double '1.5'", "double", 1.5), ("s || string '1'", "string", None)],
 )
 def test_a_type_before_a_text_casts_it_as_in_other_dialects(bind, text, kind, value):
-    tree = bind.tree(text)
-    assert (tree["t"], tree.get("v")) == (kind, value)
+    content = bind.content(text)
+    assert (content["data_type"], content.get("value")) == (kind, value)
 
 
 @pytest.mark.parametrize(
@@ -112,12 +112,13 @@ def test_a_type_before_a_text_casts_it_as_in_other_dialects(bind, text, kind, va
     ],
 )
 def test_a_text_is_unescaped_as_spark_does(bind, text, value):
-    assert bind.tree(text)["v"] == value
+    assert bind.content(text)["value"] == value
 
 
 def test_a_timestamp_literal_without_zone_is_one_of_the_session_zone(bind):
     text = "timestamp '2024-07-01 00:00:00'"
-    assert bind.tree(text, zone="America/New_York")["v"] - bind.tree(text)["v"] == 4 * 3_600_000_000
+    elsewhere = bind.content(text, zone="America/New_York")["value"]
+    assert elsewhere - bind.content(text)["value"] == 4 * 3_600_000_000
 
 
 def test_comments_are_skipped_and_may_nest(bind):
@@ -223,7 +224,7 @@ def test_long_chains_and_lists_are_not_deep(bind):
     chain = " or ".join(f"i = {n}" for n in range(10_000))
     assert bind(chain).count("=") == 10_000
     values = ", ".join(map(str, range(10_000)))
-    assert bind.tree(f"i in ({values})")["v"] == list(range(10_000))
+    assert bind.content(f"i in ({values})")["values"] == list(range(10_000))
 
 
 def test_a_text_of_megabytes_is_refused_before_it_is_read(bind):

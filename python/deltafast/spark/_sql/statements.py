@@ -7,6 +7,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from deltafast._expr import token_kind
 from deltafast._sql import tree
 from deltafast._sql.answers import counts
 from deltafast._sql.query_text import inserts_of
@@ -91,7 +92,7 @@ class _SparkReader(Reader):
     def table(self) -> TableName:
         """Read ``delta.`place` ``, or a name of the session."""
         token = self.token
-        if token.upper == "DELTA" and self.ahead().text == "." and self.ahead(2).kind == "quoted":
+        if token.upper == "DELTA" and self.ahead().text == "." and self.ahead(2).kind is token_kind.QUOTED:
             return super().table()
         start, parts = token.pos, [self.name_part("a table")]
         while self.accept_op("."):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from deltafast._expr import read_schema, types
 from deltafast._expr.render import to_spark_sql
 from deltafast._expr.stored import constraint_sql, generation_sql
-from deltafast._expr.tree import Bound, Cast
+from deltafast._expr.tree import Bound, Cast, CastMode
 from deltafast.spark._scan.physical_columns import plain_type, quoted, spark_type
 from deltafast.spark._write.physical_schema import cast_column, checked, not_null, required
 from deltafast.spark._write.row_errors import RowCheck
@@ -34,7 +34,7 @@ def uncast(tree: BoundTree) -> Node:
     """
     bound = Bound.from_tree(tree)
     node = bound.expr
-    return node.arg if not bound.ansi and isinstance(node, Cast) and node.mode == "ansi" else node
+    return node.arg if not bound.ansi and isinstance(node, Cast) and node.mode is CastMode.ANSI else node
 
 
 def type_of(node: Node) -> Any:
