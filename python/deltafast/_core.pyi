@@ -545,6 +545,9 @@ def check_retention(properties: dict[str, str]) -> None:
 def retention_ms(configuration: dict[str, str], key: str) -> int:
     """Return the effective value of a retention property in milliseconds; an unreadable one is an error."""
 
+def parse_byte_size(size: str) -> int | None:
+    """Return the bytes of a size such as `128m` (units are powers of 1024); None for what is none."""
+
 def alter(
     snapshot: Snapshot, change: TableChange, constraints: TableConstraints, commit_options: CommitOptions
 ) -> CommitResult[dict[str, str]]:
@@ -614,6 +617,19 @@ def sql_functions() -> list[SqlFunction]:
     """Return the functions of SQL that each mean one function of the core."""
 
 def evaluate(tree: BoundTree, stream: ArrowStreamExportable) -> ArrowStream: ...
+def cast_constants(
+    values: list[Any], source: str | dict[str, Any], target: str | dict[str, Any], zone: str, exact: bool = False
+) -> list[Any]:
+    """Return constants as `try_cast` casts them; values and results are those of literals in a tree.
+
+    Args:
+        values: Constants of the source's type.
+        source: Their type, as in `schemaString`.
+        target: The type to cast to.
+        zone: The session's time zone.
+        exact: Return None also for a value that the type does not have exactly.
+    """
+
 def python_batches(batches: Iterator[object], schema: object, progress_of: ArrowStream | None = None) -> ArrowStream:
     """Return the batches of an iterator, which have an Arrow C array, cast to the types of a schema."""
 

@@ -163,6 +163,37 @@ impl Scalar {
         }
     }
 
+    /// The inverse of [`Scalar::from_json`].
+    #[must_use]
+    pub fn to_json(&self, data_type: &DataType) -> Value {
+        match self {
+            Self::Null => Value::Null,
+            Self::Boolean(value) => Value::from(*value),
+            Self::Long(value) => Value::from(*value),
+            Self::Double(value) if value.is_nan() => Value::from("NaN"),
+            Self::Double(value) if value.is_infinite() => Value::from(if *value > 0.0 {
+                "Infinity"
+            } else {
+                "-Infinity"
+            }),
+            Self::Double(value) => Value::from(*value),
+            Self::Decimal(value) => {
+                let scale = match data_type {
+                    DataType::Decimal(_, scale) => *scale,
+                    _ => 0,
+                };
+                let mut digits = String::new();
+                number::write_decimal(&mut digits, *value, scale);
+                Value::from(digits)
+            }
+            Self::Text(value) => Value::from(value.as_ref()),
+            Self::Bytes(bytes) => {
+                let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+                Value::from(digits)
+            }
+        }
+    }
+
     /// The value as an array of one row, in the plain layout.
     ///
     /// # Errors

@@ -613,6 +613,7 @@ pub fn bytes(text: &str) -> Option<u64> {
         "m" | "mb" | "mib" => 20,
         "g" | "gb" | "gib" => 30,
         "t" | "tb" | "tib" => 40,
+        "p" | "pb" | "pib" => 50,
         _ => return None,
     };
     number.parse::<u64>().ok()?.checked_mul(1 << shift)

@@ -20,7 +20,6 @@ use super::error::to_python;
 use super::shared_batches::{
     ARRAY, BatchSource, ConsumerKind, SCHEMA, SharedBatches, StreamError, as_schema,
 };
-use super::values::BoundArgument;
 use crate::error::{Error, Result};
 use crate::exec::{ProgressCounter, panic_error};
 use crate::scan::BatchStream;
@@ -480,39 +479,6 @@ pub(super) fn import_stream(object: &Bound<'_, PyAny>) -> PyResult<RecordBatchSt
         RecordBatchStreamReader::from_raw(pointer.cast::<FFI_ArrowArrayStream>().as_ptr())
     };
     reader.map_err(|e| to_python(object.py(), &unreadable("the stream", &e)))
-}
-
-/// Evaluates a typed expression tree over every batch of a stream: one column, `value`.
-#[pyfunction]
-pub(super) fn evaluate(tree: BoundArgument, stream: &Bound<'_, PyAny>) -> PyResult<ArrowStream> {
-    let bound = tree.0;
-    let reader = import_stream(stream)?;
-    let nullable = Field::new(
-        "value",
-        bound
-            .data_type()
-            .to_arrow(crate::protocol::schema::StringLayout::Plain),
-        true,
-    );
-    let schema: SchemaRef = Arc::new(Schema::new(vec![nullable]));
-    let out = Arc::clone(&schema);
-    let batches = reader.map(move |batch| {
-        let value = bound.evaluate(&batch?)?;
-        let value = if value.data_type() == out.field(0).data_type() {
-            value
-        } else {
-            cast(&value, out.field(0).data_type())?
-        };
-        Ok(RecordBatch::try_new(Arc::clone(&out), vec![value])?)
-    });
-    Ok(ArrowStream::new(
-        BatchStream {
-            schema,
-            batches: Box::new(batches),
-            progress: ProgressCounter::default(),
-        },
-        false,
-    ))
 }
 
 /// Batches of an iterator of Python, cast to the types of a schema, as a stream. The iterator runs

@@ -5,6 +5,7 @@ use super::arrow::{ArrowBatch, ArrowSchemaExport, ArrowStream, ArrowTable};
 use super::checkpoint;
 use super::commits;
 use super::credentials;
+use super::expressions;
 use super::files;
 use super::job;
 use super::logging;
@@ -13,9 +14,7 @@ use super::snapshot;
 use super::snapshot::PySnapshot;
 use super::store;
 use super::table;
-use super::values::IntoPython;
 use super::write;
-use crate::expr::{self, Function, SqlFunction};
 use pyo3::prelude::*;
 use std::ffi::{c_int, c_long};
 
@@ -54,7 +53,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<ArrowTable>()?;
     module.add_class::<ArrowSchemaExport>()?;
     module.add_function(wrap_pyfunction!(snapshot::is_deltatable, module)?)?;
-    module.add_function(wrap_pyfunction!(arrow::evaluate, module)?)?;
+    module.add_function(wrap_pyfunction!(expressions::evaluate, module)?)?;
+    module.add_function(wrap_pyfunction!(expressions::cast_constants, module)?)?;
     module.add_function(wrap_pyfunction!(arrow::python_batches, module)?)?;
     module.add_function(wrap_pyfunction!(arrow::cast_stream, module)?)?;
     module.add_function(wrap_pyfunction!(checkpoint::create_checkpoint, module)?)?;
@@ -89,6 +89,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(table::alter, module)?)?;
     module.add_function(wrap_pyfunction!(table::check_retention, module)?)?;
     module.add_function(wrap_pyfunction!(table::retention_ms, module)?)?;
+    module.add_function(wrap_pyfunction!(table::parse_byte_size, module)?)?;
     module.add_function(wrap_pyfunction!(table::drop_feature, module)?)?;
     module.add_function(wrap_pyfunction!(table::delete, module)?)?;
     module.add_function(wrap_pyfunction!(table::update, module)?)?;
@@ -96,8 +97,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(table::optimize, module)?)?;
     module.add_function(wrap_pyfunction!(version, module)?)?;
     module.add_function(wrap_pyfunction!(build_profile, module)?)?;
-    module.add_function(wrap_pyfunction!(function_names, module)?)?;
-    module.add_function(wrap_pyfunction!(sql_functions, module)?)?;
+    module.add_function(wrap_pyfunction!(expressions::function_names, module)?)?;
+    module.add_function(wrap_pyfunction!(expressions::sql_functions, module)?)?;
     Ok(())
 }
 
@@ -105,21 +106,6 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
 #[pyfunction]
 fn version() -> &'static str {
     env!("CARGO_PKG_VERSION")
-}
-
-/// The names of all functions that a bound expression can call.
-#[pyfunction]
-fn function_names() -> Vec<&'static str> {
-    Function::ALL
-        .iter()
-        .map(|function| function.name())
-        .collect()
-}
-
-/// The functions of SQL that each mean one function of the core, with their parameters.
-#[pyfunction]
-fn sql_functions() -> IntoPython<Vec<SqlFunction>> {
-    IntoPython(expr::sql_functions())
 }
 
 /// `release`, or `debug` for a slow development build.

@@ -9,6 +9,7 @@ mod checkpoint;
 mod commits;
 mod credentials;
 mod error;
+mod expressions;
 mod extension_module;
 mod files;
 mod guarded_call;

@@ -191,7 +191,7 @@ def _constant(value: object, kind: types.DataType, name: str) -> Constant:
         raise InvalidArgumentError(msg)
     if not isinstance(lit.value, str) or types.is_string(kind):
         return found
-    read = literals.fold_cast(lit, kind, "UTC")
+    read = literals.fold_cast(lit, kind, "UTC", exact=True)
     if read is None:
         expected = types.sql_name(kind)
         msg = f"{lit.value!r} is not of type {expected}, which the column {name!r} has; pass a value of that type"

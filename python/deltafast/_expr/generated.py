@@ -10,6 +10,7 @@ implementation uses the reader's zone and can lose rows. Columns of dates and zo
 
 from __future__ import annotations
 
+import datetime as dt
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -37,7 +38,7 @@ _PARTS: Final = frozenset(("year", "month", "day", "hour"))
 _STRICT: Final = _PARTS | {"trunc", "date_trunc", "date_format"}
 # Patterns whose formatted strings sort like their timestamps.
 _ORDERED: Final = frozenset(("yyyy", "yyyy-MM", "yyyy-MM-dd", "yyyyMM", "yyyyMMdd", "yyyy-MM-dd-HH", "yyyy-MM-dd HH"))
-_FOUR_DIGITS: Final = (literals.days_from_civil(1, 1, 1) or 0, literals.days_from_civil(9999, 12, 31) or 0)
+_EPOCH: Final = dt.date(1970, 1, 1).toordinal()
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,7 +217,7 @@ def _local(lit: Lit, *, upper: bool) -> int | None:
     return None
 
 
-def _image(node: Node, base: Col, lit: Lit, *, upper: bool) -> Lit | None:  # noqa: C901, PLR0911 - one line a form
+def _image(node: Node, base: Col, lit: Lit, *, upper: bool) -> Lit | None:  # noqa: C901, PLR0911, PLR0912 - one line a form
     """The generated value at one end of the base's range, or None for an expression that does not keep order."""
     match node:
         case Col() if node == base:
@@ -231,23 +232,25 @@ def _image(node: Node, base: Col, lit: Lit, *, upper: bool) -> Lit | None:  # no
     if local is None or not _is_time_of(node, base):
         return None
     day = local // _DAY
+    date = _date(day)
     match node:
         case Cast(type=kind) if kind == DATE:
             return Lit(day, DATE)
+        case _ if date is None:
+            return None
         case Call(f="year"):
-            return Lit(literals.civil_from_days(day)[0], INTEGER)
+            return Lit(date.year, INTEGER)
         case Call(f="trunc", args=(_, Lit(value=str() as unit))):
-            truncated = _truncate(unit, day * _DAY)
+            truncated = _truncate(unit, date, day * _DAY)
             return None if truncated is None else Lit(truncated // _DAY, DATE)
         case Call(f="date_trunc", args=(Lit(value=str() as unit), _)):
             # The value is an instant again: truncated in some zone, so it is off by the offset of that zone.
-            truncated = _truncate(unit, local)
+            truncated = _truncate(unit, date, local)
             if truncated is None:
                 return None
             return Lit(truncated + (_ZONE_SPREAD if upper else -_ZONE_SPREAD), TIMESTAMP)
         case Call(f="date_format", args=(_, Lit(value=str() as pattern))):
-            inside = _FOUR_DIGITS[0] <= day <= _FOUR_DIGITS[1]
-            return Lit(_format(pattern, local), STRING) if pattern in _ORDERED and inside else None
+            return Lit(_format(pattern, date, local), STRING) if pattern in _ORDERED else None
         case _:
             return None
 
@@ -269,8 +272,14 @@ def _is_time_of(node: Node, base: Col) -> bool:
     return arg == base
 
 
-def _truncate(unit: str, local: int) -> int | None:
-    year, month, _ = literals.civil_from_days(local // _DAY)
+def _date(days: int) -> dt.date | None:
+    """Return the date of a day since 1970; None outside of the years 1 to 9999."""
+    ordinal = days + _EPOCH
+    return dt.date.fromordinal(ordinal) if dt.date.min.toordinal() <= ordinal <= dt.date.max.toordinal() else None
+
+
+def _truncate(unit: str, date: dt.date, local: int) -> int | None:
+    month = date.month
     unit = unit.upper()
     if unit in ("YEAR", "YYYY", "YY"):
         month = 1
@@ -282,13 +291,12 @@ def _truncate(unit: str, local: int) -> int | None:
     elif unit not in ("MONTH", "MM", "MON"):
         size = {"DAY": _DAY, "DD": _DAY, "HOUR": 3_600_000_000, "MINUTE": 60_000_000, "SECOND": 1_000_000}.get(unit)
         return None if size is None else local - local % size
-    days = literals.days_from_civil(year, month, 1)
-    return None if days is None else days * _DAY
+    return (dt.date(date.year, month, 1).toordinal() - _EPOCH) * _DAY
 
 
-def _format(pattern: str, local: int) -> str:
-    year, month, day = literals.civil_from_days(local // _DAY)
-    text = pattern.replace("yyyy", f"{year:04d}").replace("MM", f"{month:02d}").replace("dd", f"{day:02d}")
+def _format(pattern: str, date: dt.date, local: int) -> str:
+    text = pattern.replace("yyyy", f"{date.year:04d}").replace("MM", f"{date.month:02d}")
+    text = text.replace("dd", f"{date.day:02d}")
     return text.replace("HH", f"{local % _DAY // 3_600_000_000:02d}")
 
 
@@ -315,8 +323,10 @@ def _parts(span: _Range, columns: list[_Generated]) -> Iterator[Node]:
         local = _local(lit, upper=op == "<")
         if local is None:
             continue
-        year, month, day = literals.civil_from_days(local // _DAY)
-        values = {"year": year, "month": month, "day": day, "hour": local % _DAY // 3_600_000_000}
+        date = _date(local // _DAY)
+        if date is None:
+            continue
+        values = {"year": date.year, "month": date.month, "day": date.day, "hour": local % _DAY // 3_600_000_000}
         yield _lexicographic([(found[p], values[p]) for p in order], op)
 
 

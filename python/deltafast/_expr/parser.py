@@ -109,6 +109,7 @@ _LIKES: Final = {
     "RLIKE": LikeKind.RLIKE,
     "REGEXP": LikeKind.RLIKE,
 }
+_DATETIMES: Final = {"DATE": types.DATE, "TIMESTAMP": types.TIMESTAMP, "TIMESTAMP_NTZ": types.TIMESTAMP_NTZ}
 #: Kinds of tokens that are names.
 _NAMES: Final = (token_kind.NAME, token_kind.QUOTED, token_kind.EXACT)
 _UNIT_FUNCTIONS: Final = frozenset(["TIMESTAMPADD", "TIMESTAMPDIFF", "DATEADD", "DATEDIFF", "DATE_ADD", "DATE_DIFF"])
@@ -440,15 +441,7 @@ class ExpressionParser:
 
     def _datetime_literal(self, word: str, pos: int) -> Constant:
         body = self._cursor.strings()
-        if word == "DATE":
-            days = literals.parse_date(body)
-            lit = None if days is None else Lit(days, types.DATE)
-        elif word == "TIMESTAMP_NTZ":
-            micros = literals.parse_timestamp(body, None)
-            lit = None if micros is None else Lit(micros, types.TIMESTAMP_NTZ)
-        else:
-            micros = literals.parse_timestamp(body, self._zone)
-            lit = None if micros is None else Lit(micros, types.TIMESTAMP)
+        lit = literals.fold_cast(Lit(body, types.STRING), _DATETIMES[word], self._zone)
         if lit is None:
             hint = "write DATE '2024-01-31' or TIMESTAMP '2024-01-31 12:00:00+01:00'"
             raise self._cursor.error(f"{body[:40]!r} is not a valid {word} literal", pos, hint)

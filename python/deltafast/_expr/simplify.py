@@ -92,14 +92,9 @@ def _narrowed(value: Node, values: tuple[Value, ...], zone: str) -> In:
             if all(isinstance(v, int) and low <= v <= high for v in values):
                 return In(value.arg, values)
             return In(value, tuple(_distinct(values)))
-        narrow: list[Value] = []
-        for constant in values:
-            lit = _narrow(Lit(constant, source), to, zone)
-            if lit is None:
-                break
-            narrow.append(lit.value)
-        else:
-            return In(value.arg, tuple(narrow))
+        narrow = [_narrow(Lit(constant, source), to, zone) for constant in values]
+        if all(lit is not None for lit in narrow):
+            return In(value.arg, tuple(lit.value for lit in narrow if lit is not None))
     return In(value, tuple(_distinct(values)))
 
 
@@ -163,7 +158,7 @@ def _narrow(lit: Lit, to: DataType, zone: str) -> Lit | None:
         return None
     if isinstance(lit.value, float) and not lit.value:
         lit = Lit(0.0, lit.type)  # -0.0 equals 0.0, which an integer has
-    return literals.fold_cast(lit, to, zone)
+    return literals.fold_cast(lit, to, zone, exact=True)
 
 
 def _floor(lit: Lit, to: DataType, zone: str) -> Lit | None:

@@ -40,6 +40,8 @@ __all__ = [
     "Value",
     "call",
     "columns_of",
+    "decode_values",
+    "encode_values",
     "joined",
     "walk",
 ]
@@ -222,7 +224,7 @@ def _encode(node: Node) -> ExpressionNode:
         case Cast(arg=arg, type=t, mode=mode):
             return {"cast": {"argument": _encode(arg), "data_type": types.to_json(t), "mode": mode.value}}
         case In(arg=arg, values=values):
-            return {"in_list": {"argument": _encode(arg), "values": _encode_values(values, arg.type)}}
+            return {"in_list": {"argument": _encode(arg), "values": encode_values(values, arg.type)}}
 
 
 def _encode_call(node: Call | SessionCall) -> CallNode:
@@ -230,14 +232,16 @@ def _encode_call(node: Call | SessionCall) -> CallNode:
     return {"function": node.f, "arguments": arguments, "data_type": types.to_json(node.type)}
 
 
-def _encode_values(values: Sequence[Value], t: DataType) -> list[Any]:
+def encode_values(values: Sequence[Value], t: DataType) -> list[Any]:
+    """Return constants as in the tree's dict."""
     # The values of these types are those of the dict.
     if set(map(type, values)) <= {int, str, bool}:
         return list(values)
     return [encode_value(value, t) for value in values]
 
 
-def _decode_values(raw: Sequence[object], t: DataType) -> tuple[Value, ...]:
+def decode_values(raw: Sequence[object], t: DataType) -> tuple[Value, ...]:
+    """The inverse of `encode_values`."""
     kind = str if types.is_string(t) else int if types.is_integral(t) or types.is_datetime(t) else None
     if kind is not None and set(map(type, raw)) <= {kind}:
         return tuple(cast("Sequence[Value]", raw))
@@ -260,7 +264,7 @@ def _decode(node: ExpressionNode) -> Node:
             return Cast(_decode(cast_node["argument"]), t, CastMode(cast_node["mode"]))
         case {"in_list": in_list}:
             arg = _decode(in_list["argument"])
-            return In(arg, _decode_values(in_list["values"], arg.type))
+            return In(arg, decode_values(in_list["values"], arg.type))
         case _:
             msg = f"unknown node {node!r:.50}"
             raise ValueError(msg)

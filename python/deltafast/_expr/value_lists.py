@@ -146,7 +146,7 @@ def column_values(items: Sequence[Any], column: DataType) -> TypedValues | None:
     listed = python_values(items)
     if listed is None or listed.types != (types.STRING,) or types.is_string(column):
         return listed
-    read = fold_values(listed, column, "UTC")
+    read = fold_values(listed, column, "UTC", exact=True)
     # A timestamp without a zone is in the session's zone: the binder parses the string again, in that zone.
     return None if read is None else listed if column == types.TIMESTAMP else TypedValues(read, (column,))
 
@@ -193,8 +193,8 @@ def arrow_values(array: Any) -> TypedValues | None:
 # --- casts ---------------------------------------------------------------------------------------
 
 
-def fold_values(listed: TypedValues, to: DataType, zone: str) -> tuple[Value, ...] | None:
-    """Return the constants in another type, as `literals.fold_cast` does; None unless each cast is certain."""
+def fold_values(listed: TypedValues, to: DataType, zone: str, *, exact: bool = False) -> tuple[Value, ...] | None:
+    """Return the constants in another type, as `literals.fold_cast` does; None unless each can be cast."""
     values, source = listed.values, listed.types[0]
     if listed.types == (to,):
         return values
@@ -202,10 +202,5 @@ def fold_values(listed: TypedValues, to: DataType, zone: str) -> tuple[Value, ..
         low, high = types.integral_range(to)
         whole = cast("tuple[int, ...]", values)
         return values if low <= min(whole) and max(whole) <= high else None
-    folded: list[Value] = []
-    for value in values:
-        lit = literals.fold_cast(Lit(value, source), to, zone)
-        if lit is None or lit.value is None:
-            return None
-        folded.append(lit.value)
-    return tuple(folded)
+    folded = literals.cast_values(values, source, to, zone, exact=exact)
+    return None if any(value is None for value in folded) else folded

@@ -18,6 +18,7 @@ pub mod cast;
 mod collection;
 mod columnar_value;
 pub(crate) mod compare;
+mod constant_casts;
 pub(crate) mod datetime;
 mod decimal;
 mod decimal_scale;
@@ -37,6 +38,7 @@ pub(crate) mod value;
 
 pub(crate) use array_layout::{canonical, child};
 pub(crate) use columnar_value::ColumnarValue;
+pub use constant_casts::cast_constants;
 pub(crate) use evaluate::is_null_intolerant;
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from deltafast import _core
 from deltafast.exceptions import ErrorCode, InvalidArgumentError
 from deltafast.transaction import CommitProperties, PostCommitHookProperties, Transaction
 
@@ -39,7 +40,7 @@ def optimized_file_size(session: Session) -> int | None:
         InvalidArgumentError: The setting is not a size.
     """
     size = session.conf(_OPTIMIZED_FILE_SIZE)
-    return None if size is None else _number(_OPTIMIZED_FILE_SIZE, size, has_unit=True)
+    return None if size is None else _size(_OPTIMIZED_FILE_SIZE, size)
 
 
 @dataclass(frozen=True)
@@ -126,16 +127,23 @@ def _hooks(session: Session) -> PostCommitHookProperties | None:
     if (files := found.get("minNumFiles")) is not None:
         hooks.auto_compact_min_files = _number(_COMPACTION + "minNumFiles", files)
     if (size := found.get("maxFileSize")) is not None:
-        hooks.auto_compact_max_file_size = _number(_COMPACTION + "maxFileSize", size, has_unit=True)
+        hooks.auto_compact_max_file_size = _size(_COMPACTION + "maxFileSize", size)
     if (size := found.get("minFileSize")) is not None:
-        hooks.auto_compact_min_file_size = _number(_COMPACTION + "minFileSize", size, has_unit=True)
+        hooks.auto_compact_min_file_size = _size(_COMPACTION + "minFileSize", size)
     return hooks
 
 
-def _number(setting: str, text: str, *, has_unit: bool = False) -> int:
-    found = re.fullmatch(r"\s*(\d+)\s*(?:([bkmg]?)b?)\s*", text.lower())
-    if found is None or int(found[1]) == 0 or (found[2] and not has_unit):
-        what = "a number of bytes, or one with a unit such as 128m" if has_unit else "a whole number above 0"
-        message = f"{setting} must be {what}, not {text!r:.50}"
+def _number(setting: str, text: str) -> int:
+    number = int(text) if re.fullmatch(r"\s*\d+\s*", text) else 0
+    if not number:
+        message = f"{setting} must be a whole number above 0, not {text!r:.50}"
         raise InvalidArgumentError(message)
-    return int(found[1]) * _UNITS[found[2]]
+    return number
+
+
+def _size(setting: str, text: str) -> int:
+    size = _core.parse_byte_size(text)
+    if not size:
+        message = f"{setting} must be a number of bytes, or one with a unit such as 128m, not {text!r:.50}"
+        raise InvalidArgumentError(message)
+    return size

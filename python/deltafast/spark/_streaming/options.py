@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
+from deltafast import _core
 from deltafast.exceptions import InvalidArgumentError
 
 if TYPE_CHECKING:
@@ -47,7 +48,6 @@ _REFUSED = {
     "versionasof": "a stream has startingVersion",
     "timestampasof": "a stream has startingTimestamp",
 }
-_SIZES = {"b": 0, "k": 10, "m": 20, "g": 30, "t": 40, "p": 50}
 
 
 class HasBytes(Protocol):
@@ -217,8 +217,8 @@ def _positive(name: str, value: Any) -> int:
 
 def _size(value: Any) -> int:
     """Return bytes in Spark's syntax: `10m`, `1gb`, `5000`."""
-    found = re.fullmatch(r"(\d+)\s*(?:([kmgtp])i?)?b?", str(value).strip().lower())
-    if found is None or not int(found[1]):
+    size = _core.parse_byte_size(str(value))
+    if not size:
         message = f"maxBytesPerTrigger must be a size such as 1000 or 10m, not {value!r}"
         raise InvalidArgumentError(message)
-    return int(found[1]) << _SIZES[found[2] or "b"]
+    return size

@@ -7,10 +7,10 @@ Nothing is renamed. No version refers to the files of failed attempts, and a vac
 from __future__ import annotations
 
 import json
-import re
 from itertools import chain
 from typing import TYPE_CHECKING, Any, cast
 
+from deltafast import _core
 from deltafast._util.writer_properties import WriterProperties, writer_options
 from deltafast.spark._session.executor_package import shipped
 from deltafast.spark._session.session import quiet
@@ -32,8 +32,6 @@ __all__ = ["only_core_writes", "write_direct"]
 
 #: Rows per batch that Spark passes to a task.
 _ROWS = "65536"
-
-_UNITS = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 
 
 def write_direct(
@@ -77,7 +75,7 @@ def write_direct(
         "properties": properties,
         "materialize_partition_columns": target["materializes_partition_columns"],
         "writer_properties": {} if codec is None else _properties(codec),
-        "target_file_size": _bytes(properties.get("delta.targetFileSize")),
+        "target_file_size": _core.parse_byte_size(properties.get("delta.targetFileSize", "")),
         "most_rows": most or None,
         "has_change_data": has_change_data,
         "time_zone": session.zone,
@@ -146,8 +144,3 @@ def _properties(codec: str) -> _core_types.WriterProperties:
     """Return the core's writer properties; Spark's names of codecs are case-insensitive."""
     name: Any = {"NONE": "UNCOMPRESSED", "LZ4_RAW": "LZ4"}.get(codec.upper(), codec.upper())
     return writer_options(WriterProperties(compression=name))
-
-
-def _bytes(text: str | None) -> int | None:
-    found = re.fullmatch(r"(\d+)\s*([bkmgt]?)b?", (text or "").strip().lower())
-    return int(found[1]) * _UNITS[found[2]] if found else None

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-import re
 from typing import TYPE_CHECKING, Any, cast
 
+from deltafast import _core
 from deltafast.exceptions import InvalidArgumentError
 from deltafast.spark._scan.physical_columns import quoted, string_collations, with_collations
 from deltafast.spark._session.session import quiet
@@ -84,9 +84,9 @@ class Source:
 
     def is_broadcast(self, rows: int) -> bool:
         """Return whether this number of its rows is small enough for a broadcast."""
-        most = _bytes(self._session.conf("spark.sql.autoBroadcastJoinThreshold", "10485760") or "-1")
+        most = _core.parse_byte_size(self._session.conf("spark.sql.autoBroadcastJoinThreshold", "10485760") or "-1")
         width = sum(_WIDTH.get(field.dataType.typeName(), 100) for field in self.frame.schema.fields)
-        return rows * width <= _DECODED * most
+        return most is not None and rows * width <= _DECODED * most
 
     def statistics(self, plan: MergePlan) -> tuple[SourceStatistics, pa.Table]:
         """Return statistics and the values or bounds of each key, as `TableMerge.plan_job` takes them."""
@@ -138,12 +138,6 @@ class Source:
             "complete": complete,
             "max_new_rows": self.max_new_rows,
         }
-
-
-def _bytes(text: str) -> int:
-    """Return a size in the syntax of Spark's settings in bytes; -1 for none."""
-    found = re.fullmatch(r"(-?\d+)([kmgt]?)b?", text.strip().lower())
-    return int(found[1]) << {"": 0, "k": 10, "m": 20, "g": 30, "t": 40}[found[2]] if found else -1
 
 
 def _stretched(values: Any, length: int) -> Any:
