@@ -35,6 +35,7 @@ from deltafast._handle import (
 from deltafast._interop.record_batch_reader import RecordBatchReader
 from deltafast._libraries import names_missing
 from deltafast._util.arguments import COMMIT_ARGUMENTS, HOOKS_FIRST, also_by_position
+from deltafast._util.checkpoint_manifest import ManifestFormat
 from deltafast._util.column_path import column_text
 from deltafast._util.dialect import Dialect
 from deltafast._util.filters import either
@@ -1560,7 +1561,7 @@ class DeltaTable(HandleOwner):
         options: CheckpointOptions = {
             "form": form,
             "parts": parts,
-            "json": manifest == "json",
+            "json": manifest == ManifestFormat.JSON,
             "sidecars": sidecars,
             "classic_name": classic_name,
         }

@@ -25,6 +25,7 @@ import pyarrow.dataset as pads
 import pyarrow.fs as pafs
 
 from deltafast._interop.record_batch_reader import RecordBatchReader
+from deltafast._util.column_mapping import MappingMode
 from deltafast._util.locations import local_path
 from deltafast.exceptions import DeltaProtocolError, InvalidArgumentError
 from deltafast.schema import ArrayType, DataType, MapType, StructType, VariantType
@@ -431,8 +432,8 @@ def parquet_dataset(
 
 def _require_plain(table: TableHandle, actions: pa.Table) -> None:
     feature = None
-    mode = table.metadata().configuration.get("delta.columnMapping.mode", "none")
-    if mode != "none" and table.protocol().min_reader_version > 1:
+    mode = table.metadata().configuration.get("delta.columnMapping.mode", MappingMode.NONE)
+    if mode != MappingMode.NONE and table.protocol().min_reader_version > 1:
         feature = "columnMapping"
     elif actions.column("deletion_vector").null_count < actions.num_rows:
         feature = "deletionVectors"

@@ -13,7 +13,7 @@ from deltafast._sql.answers import answer, nothing
 from deltafast._sql.expressions import plain
 from deltafast._sql.result_columns import OPTIMIZED, RESTORED, VACUUMED
 from deltafast._sql.rows import source_rows
-from deltafast._sql.tree import Describe
+from deltafast._sql.tree import Describe, DescribeKind, FactsKind, ShowKind
 from deltafast._sql.type_names import type_name
 from deltafast._util.locations import local_path
 from deltafast._util.options import commit_options
@@ -204,13 +204,13 @@ def run_generate(generate: Generate, tables: Tables) -> pa.RecordBatchReader:
 def run_describe(describe: Describe, tables: Tables) -> pa.RecordBatchReader:
     """Describe a table, its history or its columns."""
     table = tables.table(describe.target)
-    if describe.what == "detail":
+    if describe.kind is DescribeKind.DETAIL:
         detail = table.detail()
         features = {*detail["tableFeatures"], *_implied(table)}
         given = {"properties": list(detail["properties"].items()), "tableFeatures": sorted(features)}
         name = tables.catalog_name(describe.target) or detail["name"]
         return answer([detail | given | {"name": name}], _DETAIL)
-    if describe.what == "history":
+    if describe.kind is DescribeKind.HISTORY:
         return commits(DeltaTable.history(table, describe.limit))
     names = ("col_name", "data_type", "comment")
     rows = [(field.name, type_name(field.type), field.metadata.get("comment")) for field in table.schema().fields]
@@ -248,9 +248,10 @@ def _implied(table: DeltaTable) -> list[str]:
 
 def facts_of(facts: Facts, tables: Tables) -> Any:
     """Return files, history or detail of a table, as rows that can be read once."""
-    if facts.what == "files":
+    if facts.kind is FactsKind.FILES:
         return DeltaTable.get_add_actions(tables.table(facts.table), flatten=True)
-    return run_describe(Describe(facts.table, facts.what, facts.limit), tables)
+    kind = DescribeKind.HISTORY if facts.kind is FactsKind.HISTORY else DescribeKind.DETAIL
+    return run_describe(Describe(facts.table, kind, facts.limit), tables)
 
 
 def commits(history: list[dict[str, Any]]) -> pa.RecordBatchReader:
@@ -274,11 +275,11 @@ def _text(value: Any) -> str | None:
 def run_show(show: Show, tables: Tables) -> pa.RecordBatchReader:
     """List properties, columns or partitions."""
     table = tables.table(show.target)
-    if show.what == "columns":
+    if show.kind is ShowKind.COLUMNS:
         return answer(
             [{"col_name": field.name} for field in table.schema().fields], pa.schema([("col_name", pa.string())])
         )
-    if show.what == "partitions":
+    if show.kind is ShowKind.PARTITIONS:
         names = table.metadata().partition_columns
         if not names:
             message = f"the table {show.target.name!r} has no partitions"

@@ -11,6 +11,7 @@ import re
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from deltafast._expr.types import DECLARED_TYPE
+from deltafast._util.column_mapping import MappingMode
 from deltafast.exceptions import DeltaProtocolError, ErrorCode, InvalidArgumentError
 from deltafast.spark._scan.char_padding import char_lengths, padded
 
@@ -204,10 +205,12 @@ class Columns:
         return out
 
 
-def mapping_mode(min_reader_version: int, features: Iterable[str] | None, properties: Mapping[str, Any]) -> str:
-    """Return the column mapping mode: `none`, `name` or `id`; `none` if the protocol does not support the feature."""
+def mapping_mode(min_reader_version: int, features: Iterable[str] | None, properties: Mapping[str, Any]) -> MappingMode:
+    """Return the mode of column mapping; `NONE` if the protocol does not support the feature."""
     can = min_reader_version == 2 or "columnMapping" in (features or ())  # noqa: PLR2004
-    return properties.get("delta.columnMapping.mode", "none").lower() if can else "none"
+    return (
+        MappingMode(properties.get("delta.columnMapping.mode", MappingMode.NONE).lower()) if can else MappingMode.NONE
+    )
 
 
 def _names_in(of: Any) -> set[str]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from deltafast._handle import handle_of
 from deltafast._interop.record_batch_reader import RecordBatchReader
+from deltafast._util.column_mapping import MappingMode
 from deltafast._util.dialect import Dialect
 from deltafast._util.values import from_epoch_ms, to_epoch_ms
 from deltafast.exceptions import (
@@ -109,7 +110,7 @@ class Version:
         #: The features that its protocol lists.
         self.features = features = {*(protocol.reader_features or ()), *(protocol.writer_features or ())}
         self.mapping = mapping_mode(protocol.min_reader_version, features, metadata.configuration)
-        self.columns = Columns(schema, metadata.partition_columns, is_mapped=self.mapping != "none")
+        self.columns = Columns(schema, metadata.partition_columns, is_mapped=self.mapping is not MappingMode.NONE)
         _check_collations(session, self.columns)
         self.properties = metadata.configuration
         self.tracks_rows = "rowTracking" in features
