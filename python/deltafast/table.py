@@ -23,6 +23,7 @@ from deltafast._catalog_tables.table_handle import (
     refuse_share,
 )
 from deltafast._catalog_tables.write_target import catalog_target
+from deltafast._delta_keys import CLUSTERING_DOMAIN, COLUMN_MAPPING_PHYSICAL_NAME
 from deltafast._display import DetailDict, HistoryList, size_text, summary_html
 from deltafast._handle import (
     DeltaTableConfig,
@@ -540,7 +541,7 @@ class DeltaTable(HandleOwner):
         """
         metadata, protocol = self.metadata(), self.protocol()
         snapshot = self._handle.snapshot
-        clustering = self.domain_metadata().get("delta.clustering")
+        clustering = self.domain_metadata().get(CLUSTERING_DOMAIN)
         features = {*(protocol.reader_features or ()), *(protocol.writer_features or ())}
         found = {
             "format": "delta",
@@ -1903,7 +1904,7 @@ def _logical_path(path: list[str], schema: Schema) -> list[str]:
     fields = schema.fields
     for part in path:
         field = next(
-            (f for f in fields if part == f.metadata.get("delta.columnMapping.physicalName", f.name)),
+            (f for f in fields if part == f.metadata.get(COLUMN_MAPPING_PHYSICAL_NAME, f.name)),
             None,
         )
         names.append(part if field is None else field.name)

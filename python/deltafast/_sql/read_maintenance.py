@@ -5,7 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from deltafast._expr import token_kind
-from deltafast._sql.tree import Describe, DescribeKind, Generate, Optimize, Reorg, Restore, Show, ShowKind, Vacuum
+from deltafast._sql.tree import (
+    SYMLINK_MANIFEST,
+    Describe,
+    DescribeKind,
+    Generate,
+    Optimize,
+    Reorg,
+    Restore,
+    Show,
+    ShowKind,
+    Vacuum,
+)
 
 if TYPE_CHECKING:
     from deltafast._sql.reader import Reader
@@ -148,8 +159,8 @@ def read_generate(reader: Reader) -> Generate:
     """`GENERATE symlink_format_manifest FOR TABLE t`."""
     reader.expect("GENERATE")
     pos = reader.token.pos
-    name = reader.name_part("symlink_format_manifest")
-    if name.lower() != "symlink_format_manifest":
-        raise reader.error(f"{name!r} cannot be generated", pos, "there is symlink_format_manifest")
+    name = reader.name_part(SYMLINK_MANIFEST)
+    if name.lower() != SYMLINK_MANIFEST:
+        raise reader.error(f"{name!r} cannot be generated", pos, f"there is {SYMLINK_MANIFEST}")
     reader.expect("FOR", "TABLE")
     return Generate(reader.table_or_place())

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow as pa
 
+from deltafast._delta_keys import MIN_READER_VERSION, MIN_WRITER_VERSION, TARGET_FILE_SIZE
 from deltafast._handle import handle_of
 from deltafast._ops.vacuum import vacuum as delete_files
 from deltafast._sql.answers import answer, nothing
@@ -132,7 +133,7 @@ def _where(table: DeltaTable, where: Expression | None, dialect: Dialect) -> str
 def _options(table: DeltaTable, tables: Tables) -> dict[str, Any]:
     options: dict[str, Any] = {"commit_properties": tables.commit_properties}
     size = tables.optimized_file_size()
-    if size is not None or "delta.targetFileSize" not in table.metadata().configuration:
+    if size is not None or TARGET_FILE_SIZE not in table.metadata().configuration:
         options["target_size"] = size or _TARGET_SIZE
     return options
 
@@ -287,8 +288,8 @@ def run_show(show: Show, tables: Tables) -> pa.RecordBatchReader:
         return answer(table.partitions(), pa.schema([(name, pa.string()) for name in names]))
     protocol = table.protocol()
     properties = dict(table.metadata().configuration)
-    properties["delta.minReaderVersion"] = str(protocol.min_reader_version)
-    properties["delta.minWriterVersion"] = str(protocol.min_writer_version)
+    properties[MIN_READER_VERSION] = str(protocol.min_reader_version)
+    properties[MIN_WRITER_VERSION] = str(protocol.min_writer_version)
     for feature in {*(protocol.reader_features or ()), *(protocol.writer_features or ())}:
         properties[f"delta.feature.{feature}"] = "supported"
     if show.key is not None:

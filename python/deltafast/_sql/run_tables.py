@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from deltafast import _core
+from deltafast._delta_keys import GENERATION_EXPRESSION
 from deltafast._expr.stored import with_single_quotes
 from deltafast._handle import handle_of
 from deltafast._ops.alter import ColumnChanges
@@ -222,8 +223,8 @@ def _in_single_quotes(fields: Sequence[Field], dialect: Dialect) -> list[Field]:
     out: list[Field] = []
     for field in fields:
         metadata = dict(field.metadata)
-        if (generation := metadata.get("delta.generationExpression")) is not None:
-            metadata["delta.generationExpression"] = plain(Expression(generation, 0), columns, dialect=dialect)
+        if (generation := metadata.get(GENERATION_EXPRESSION)) is not None:
+            metadata[GENERATION_EXPRESSION] = plain(Expression(generation, 0), columns, dialect=dialect)
         if (default := metadata.get("CURRENT_DEFAULT")) is not None:
             metadata["CURRENT_DEFAULT"] = with_single_quotes(default)
         out.append(field if metadata == field.metadata else Field(field.name, field.type, field.nullable, metadata))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum, StrEnum
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from deltafast.schema import DataType, Field
 
 __all__ = [
+    "SYMLINK_MANIFEST",
     "AddColumns",
     "AddConstraint",
     "Alter",
@@ -69,6 +70,9 @@ __all__ = [
     "Vacuum",
     "Values",
 ]
+
+#: The only object of GENERATE.
+SYMLINK_MANIFEST: Final = "symlink_format_manifest"
 
 #: Parts of a column's name, `a.b` as ("a", "b").
 Path: TypeAlias = tuple[str, ...]

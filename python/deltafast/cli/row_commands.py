@@ -11,6 +11,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from deltafast._delta_keys import ENABLE_CHANGE_DATA_FEED
 from deltafast.cli import show
 from deltafast.cli.opening import UsageError, column_names, is_watched, open_table
 from deltafast.exceptions import TableNotFoundError
@@ -119,7 +120,7 @@ def tail(
     line.
     """
     opened = open_table(table, storage)
-    feed = opened.metadata().configuration.get("delta.enableChangeDataFeed", "").lower() == "true"
+    feed = opened.metadata().configuration.get(ENABLE_CHANGE_DATA_FEED, "").lower() == "true"
     start = opened.version() if starting_version is None else starting_version
     cursor: Any = None
     head: list[str] | None = None

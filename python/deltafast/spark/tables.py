@@ -9,6 +9,14 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from deltafast._delta_keys import (
+    GENERATION_EXPRESSION,
+    IDENTITY_ALLOW_EXPLICIT_INSERT,
+    IDENTITY_START,
+    IDENTITY_STEP,
+    MIN_READER_VERSION,
+    MIN_WRITER_VERSION,
+)
 from deltafast._expr.errors import UnsupportedExpressionError
 from deltafast._expr.stored import with_single_quotes
 from deltafast._handle import handle_of
@@ -337,7 +345,7 @@ class DeltaTable:
         Raises:
             InvalidArgumentError: There is no such mode.
         """
-        if str(mode).lower() != "symlink_format_manifest":
+        if str(mode).lower() != tree.SYMLINK_MANIFEST:
             message = f"there is no mode {mode!r} of GENERATE; there is symlink_format_manifest"
             raise InvalidArgumentError(message)
         run_generate(tree.Generate(_TABLE), self._tables())
@@ -372,7 +380,7 @@ class DeltaTable:
             return
         readerVersion = max(readerVersion, now.min_reader_version)  # noqa: N806
         writerVersion = max(writerVersion, now.min_writer_version)  # noqa: N806
-        versions = {"delta.minReaderVersion": str(readerVersion), "delta.minWriterVersion": str(writerVersion)}
+        versions = {MIN_READER_VERSION: str(readerVersion), MIN_WRITER_VERSION: str(writerVersion)}
         table.alter.set_table_properties(versions, commit_properties=commit)
 
     @translated()
@@ -806,7 +814,7 @@ class DeltaTableBuilder:
             raise ValueError(message)
         kind = DataType.fromDDL(dataType) if isinstance(dataType, str) else dataType
         metadata = _generated(generatedAlwaysAs, generatedByDefaultAs)
-        if "delta.identity.step" in metadata and not isinstance(kind, LongType):
+        if IDENTITY_STEP in metadata and not isinstance(kind, LongType):
             message = f"the column `{colName}` counts, so it must be BIGINT, not {kind.simpleString().upper()}"
             raise UnsupportedTypeException(message, column=colName)
         if comment is not None:
@@ -888,7 +896,7 @@ def _generated(always: Any, by_default: Any) -> dict[str, Any]:
     """Return the column metadata that describes how values are generated."""
     metadata: dict[str, Any] = {}
     if isinstance(always, str):
-        metadata["delta.generationExpression"] = with_single_quotes(always)
+        metadata[GENERATION_EXPRESSION] = with_single_quotes(always)
     elif isinstance(always, IdentityGenerator):
         metadata |= _identity(always, explicit=False)
     elif always is not None:
@@ -905,7 +913,7 @@ def _identity(generator: IdentityGenerator, *, explicit: bool) -> dict[str, Any]
         message = "Column identity generation requires step to be non-zero."
         raise ValueError(message)
     return {
-        "delta.identity.start": generator.start,
-        "delta.identity.step": generator.step,
-        "delta.identity.allowExplicitInsert": explicit,
+        IDENTITY_START: generator.start,
+        IDENTITY_STEP: generator.step,
+        IDENTITY_ALLOW_EXPLICIT_INSERT: explicit,
     }

@@ -6,6 +6,7 @@ import json
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
+from deltafast._delta_keys import ENABLE_ROW_TRACKING, MATERIALIZED_ROW_COMMIT_VERSION, MATERIALIZED_ROW_ID
 from deltafast._handle import handle_of
 from deltafast._interop.record_batch_reader import RecordBatchReader
 from deltafast._util.column_mapping import MappingMode
@@ -46,8 +47,8 @@ COMMIT_VERSION = "__deltafast_commit_version"
 MANY = 20_000
 
 _MATERIALIZED = {
-    "row_id": ("delta.rowTracking.materializedRowIdColumnName", BASE_ROW_ID),
-    "row_commit_version": ("delta.rowTracking.materializedRowCommitVersionColumnName", COMMIT_VERSION),
+    "row_id": (MATERIALIZED_ROW_ID, BASE_ROW_ID),
+    "row_commit_version": (MATERIALIZED_ROW_COMMIT_VERSION, COMMIT_VERSION),
 }
 
 
@@ -115,7 +116,7 @@ class Version:
         self.properties = metadata.configuration
         self.tracks_rows = "rowTracking" in features
         #: Whether every row has an id and a commit version.
-        self.numbers_rows = self.tracks_rows and self.properties.get("delta.enableRowTracking", "").lower() == "true"
+        self.numbers_rows = self.tracks_rows and self.properties.get(ENABLE_ROW_TRACKING, "").lower() == "true"
         self._has_vectors = "deletionVectors" in features
         self._verdicts: dict[str, str] = {}
         #: Java's form of schemas, by their JSON.

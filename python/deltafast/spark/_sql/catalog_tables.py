@@ -6,6 +6,7 @@ import json
 import re
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
+from deltafast._delta_keys import COLUMN_MAPPING_MAX_COLUMN_ID
 from deltafast._sql.tree import TableName
 from deltafast._util.write_modes import CreateMode
 from deltafast.exceptions import ErrorCode, InvalidArgumentError
@@ -66,7 +67,7 @@ def create_like(session: Session, like: Like) -> None:
         [_bare(json.loads(field.to_json())) for field in source.schema().fields],
         list(metadata.partition_columns),
         [],
-        {key: value for key, value in metadata.configuration.items() if key != _LAST_ID},
+        {key: value for key, value in metadata.configuration.items() if key != COLUMN_MAPPING_MAX_COLUMN_ID},
         metadata.description,
         is_managed,
     )
@@ -74,7 +75,6 @@ def create_like(session: Session, like: Like) -> None:
 
 
 _MAPPING: Final = "delta.columnMapping."
-_LAST_ID: Final = "delta.columnMapping.maxColumnId"
 
 
 def _named(name: str) -> TableName:

@@ -228,7 +228,7 @@ def _engine(session: Session) -> CommandEngine:
     Raises:
         InvalidArgumentError: It has another value.
     """
-    engine = str(session.conf(_SETTING, CommandEngine.AUTO)).lower()
+    engine = str(session.conf(_SETTING, CommandEngine.AUTO.value)).lower()
     try:
         return CommandEngine(engine)
     except ValueError:

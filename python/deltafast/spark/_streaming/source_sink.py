@@ -261,7 +261,7 @@ def sink(
     options = dict(arguments.pop("options", None) or {})
     if mode == WriteMode.OVERWRITE and not any(key.lower() == "partitionoverwritemode" for key in options):
         # As in delta-spark, a batch of mode complete replaces the whole table, whatever the session's settings.
-        options["partitionOverwriteMode"] = OverwriteScope.STATIC
+        options["partitionOverwriteMode"] = OverwriteScope.STATIC.value
     wrong = [key for key in options if key.lower() in _COUNTED]
     if wrong or mode not in (WriteMode.APPEND, WriteMode.OVERWRITE):
         message = f"a sink counts its batches itself: leave {', '.join(wrong)} out, and give app_id"

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from deltafast import _core
+from deltafast._delta_keys import IDENTITY_START
 from deltafast._expr.constraints import bind_rows, bind_updates
 from deltafast._expr.render import to_spark_sql
 from deltafast._expr.session_calls import core_expression, uses_session
@@ -204,7 +205,7 @@ class _NewValues:
         functions.check_deterministic(value["tree"] for value in values)
         self._given = {value["path"][0] for value in values}
         for field in columns.fields:
-            if field["name"] in self._given and "delta.identity.start" in field.get("metadata", {}):
+            if field["name"] in self._given and IDENTITY_START in field.get("metadata", {}):
                 message = "an identity column cannot be updated: its values are the table's to give"
                 raise InvalidArgumentError(f"{message} (column {field['name']})")
         self._values = values
