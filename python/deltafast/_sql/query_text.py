@@ -359,14 +359,14 @@ class _Scan:
         skip = 1 if spelled[:1] == ["FOR"] else 0
         if spelled[skip + 1 : skip + 3] != ["AS", "OF"]:
             return None
-        kind, behind = spelled[skip], words[skip + 2].end
-        if kind in ("VERSION", "SYSTEM_VERSION"):
+        word, behind = spelled[skip], words[skip + 2].end
+        if word in ("VERSION", "SYSTEM_VERSION"):
             number = self.next(behind)
             digits = "" if number is None else number.meaning
             if number is None or not re.fullmatch(r"\d{1,18}", digits):
                 raise invalid("expected a version number", self.text, behind, "write VERSION AS OF 5")
             return TimeTravel(version=int(digits)), number.end
-        if kind in ("TIMESTAMP", "SYSTEM_TIME"):
+        if word in ("TIMESTAMP", "SYSTEM_TIME"):
             timestamp, end = self.timestamp(behind)
             return TimeTravel(timestamp=timestamp), end
         return None

@@ -165,16 +165,16 @@ def _s3_endpoint(given: Mapping[str, str], bucket: str) -> dict[str, str]:
 
 
 def _s3_encryption(given: Mapping[str, str]) -> dict[str, str] | None:
-    kind = given.get("encryption.algorithm") or given.get("server-side-encryption-algorithm")
+    algorithm = given.get("encryption.algorithm") or given.get("server-side-encryption-algorithm")
     key = given.get("encryption.key") or given.get("server-side-encryption.key")
-    if not kind:
+    if not algorithm:
         return {}
-    if kind.upper() not in _ENCRYPTED or given.get("encryption.context"):
+    if algorithm.upper() not in _ENCRYPTED or given.get("encryption.context"):
         # Client-side encryption, or an encryption context: only Hadoop writes such objects.
         return None
-    found = {"AWS_SERVER_SIDE_ENCRYPTION": _ENCRYPTED[kind.upper()]}
+    found = {"AWS_SERVER_SIDE_ENCRYPTION": _ENCRYPTED[algorithm.upper()]}
     if key:
-        found["AWS_SSE_CUSTOMER_KEY_BASE64" if kind.upper() == "SSE-C" else "AWS_SSE_KMS_KEY_ID"] = key
+        found["AWS_SSE_CUSTOMER_KEY_BASE64" if algorithm.upper() == "SSE-C" else "AWS_SSE_KMS_KEY_ID"] = key
     return found
 
 
