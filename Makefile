@@ -67,6 +67,8 @@ check: $(VENV)/.dev $(VENV)/.built ## Formats, layers, lints, types, stubs and t
 	$(PY) dev/type_names.py src --most-one-word 0.03 --most-repeated 0
 	$(PY) dev/check_words.py --self-test --most 0
 	$(PY) dev/check_messages.py
+	$(PY) dev/check_tags.py --self-test
+	$(PY) dev/check_tags.py
 	$(PY) dev/make_core_types.py --check
 	$(VENV)/bin/ruff format --check $(wildcard $(SOURCES))
 	$(VENV)/bin/ruff check $(wildcard $(SOURCES))

@@ -10,6 +10,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar, cast
 
 from deltafast import _core
+from deltafast._delta_keys import GENERATION_EXPRESSION
 from deltafast._logging import log_open, log_scan
 from deltafast._util.dialect import Dialect
 from deltafast._util.filters import either, spell_nulls, with_change_columns
@@ -360,7 +361,7 @@ class TableHandle:
         tree = bind_predicate(predicate, schema, dialect=self.dialect, zone=self.time_zone, ansi=self.ansi)
         if change_data:
             return tree
-        if "delta.generationExpression" not in text:
+        if GENERATION_EXPRESSION not in text:
             return tree
         from deltafast._expr.generated import add_generated_partition_filters
 

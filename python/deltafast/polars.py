@@ -8,7 +8,7 @@ meaning here is accepted where the rows are the same with it, and otherwise refu
 from __future__ import annotations
 
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast, overload
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast, overload
 
 from deltafast._handle import handle_of
 from deltafast._libraries import names_missing
@@ -34,6 +34,9 @@ if TYPE_CHECKING:
     _SaveMode: TypeAlias = Literal["error", "append", "overwrite", "ignore"]
 
 __all__ = ["read_delta", "scan_cdf", "scan_delta", "sink_delta", "write_delta"]
+
+#: The mode of writes that only Polars has.
+_MERGE: Final = "merge"
 
 
 @names_missing
@@ -363,11 +366,11 @@ def _write(
     from deltafast._interop.polars_arguments import check_own_options, check_types, with_credentials
 
     check_types(schema)
-    if mode == "merge" and not delta_merge_options:
+    if mode == _MERGE and not delta_merge_options:
         message = "a merge needs delta_merge_options with its predicate: {'predicate': 's.id = t.id', ...}"
         raise InvalidArgumentError(message)
     refused = ("delta_write_options", delta_write_options)
-    if mode != "merge":
+    if mode != _MERGE:
         refused = ("delta_merge_options", delta_merge_options)
     if refused[1]:
         message = f"{refused[0]} have no meaning with mode={mode!r}: leave them out"
@@ -378,7 +381,7 @@ def _write(
     else:
         _check_location(target)
         options = with_credentials(storage_options, credential_provider)
-    if mode != "merge":
+    if mode != _MERGE:
         write_deltalake(target, rows(), mode=mode, storage_options=options, **(delta_write_options or {}))
         return None
     table = target if isinstance(target, DeltaTable) else DeltaTable(target, storage_options=options)

@@ -23,6 +23,7 @@ from deltafast._catalog_tables.table_handle import (
     refuse_share,
 )
 from deltafast._catalog_tables.write_target import catalog_target
+from deltafast._delta_keys import CLUSTERING_DOMAIN, COLUMN_MAPPING_PHYSICAL_NAME
 from deltafast._display import DetailDict, HistoryList, size_text, summary_html
 from deltafast._handle import (
     DeltaTableConfig,
@@ -35,6 +36,7 @@ from deltafast._handle import (
 from deltafast._interop.record_batch_reader import RecordBatchReader
 from deltafast._libraries import names_missing
 from deltafast._util.arguments import COMMIT_ARGUMENTS, HOOKS_FIRST, also_by_position
+from deltafast._util.checkpoint_manifest import ManifestFormat
 from deltafast._util.column_path import column_text
 from deltafast._util.dialect import Dialect
 from deltafast._util.filters import either
@@ -539,7 +541,7 @@ class DeltaTable(HandleOwner):
         """
         metadata, protocol = self.metadata(), self.protocol()
         snapshot = self._handle.snapshot
-        clustering = self.domain_metadata().get("delta.clustering")
+        clustering = self.domain_metadata().get(CLUSTERING_DOMAIN)
         features = {*(protocol.reader_features or ()), *(protocol.writer_features or ())}
         found = {
             "format": "delta",
@@ -1560,7 +1562,7 @@ class DeltaTable(HandleOwner):
         options: CheckpointOptions = {
             "form": form,
             "parts": parts,
-            "json": manifest == "json",
+            "json": manifest == ManifestFormat.JSON,
             "sidecars": sidecars,
             "classic_name": classic_name,
         }
@@ -1902,7 +1904,7 @@ def _logical_path(path: list[str], schema: Schema) -> list[str]:
     fields = schema.fields
     for part in path:
         field = next(
-            (f for f in fields if part == f.metadata.get("delta.columnMapping.physicalName", f.name)),
+            (f for f in fields if part == f.metadata.get(COLUMN_MAPPING_PHYSICAL_NAME, f.name)),
             None,
         )
         names.append(part if field is None else field.name)

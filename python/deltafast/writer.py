@@ -20,7 +20,7 @@ from deltafast._util.dialect import Dialect
 from deltafast._util.locations import address
 from deltafast._util.open_options import core_open_options
 from deltafast._util.options import commit_options, names, property_strings, text_options
-from deltafast._util.write_modes import CREATE_MODES, SAVE_MODES
+from deltafast._util.write_modes import AS_SELECT_MODES, OverwriteScope, WriteMode
 from deltafast._util.writer_properties import BloomFilterProperties, ColumnProperties, WriterProperties, encoding
 from deltafast.credentials.provider import with_provider
 from deltafast.exceptions import InvalidArgumentError
@@ -131,13 +131,13 @@ def write_deltalake(
         >>> sorted(DeltaTable("sales").to_pyarrow_table()["sold"].to_pylist())
         [2, 3, 9]
     """
-    if partition_overwrite_mode not in ("static", "dynamic"):
+    if partition_overwrite_mode not in tuple(OverwriteScope):
         message = f"partition_overwrite_mode must be 'static' or 'dynamic', not {partition_overwrite_mode!r}"
         raise InvalidArgumentError(message)
     table = handle_of(table_or_uri) if isinstance(table_or_uri, HandleOwner) else None
     zone = time_zone or (table.time_zone if table is not None else "UTC")
     options: WriteOptions = {
-        "mode": _checked("mode", mode, SAVE_MODES),
+        "mode": _checked("mode", mode, tuple(known.value for known in WriteMode)),
         "partition_by": names(partition_by),
         "cluster_by": names(cluster_by) or [],
         "name": name,
@@ -145,7 +145,7 @@ def write_deltalake(
         "configuration": property_strings(configuration),
         "schema_mode": _checked("schema_mode", schema_mode, (None, "merge", "overwrite")),
         "has_predicate": predicate is not None,
-        "dynamic_partitions": partition_overwrite_mode == "dynamic",
+        "dynamic_partitions": partition_overwrite_mode == OverwriteScope.DYNAMIC,
         "keys": replace_keys(replace_using, replace_on),
         "encoding": encoding(writer_properties, zone, target_file_size),
         "commit_options": commit_options(commit_properties, post_commithook_properties),
@@ -216,7 +216,7 @@ def write_as_select(
         DeltaError: As `write_deltalake`.
     """
     options: WriteOptions = {
-        "mode": CREATE_MODES[statement],
+        "mode": AS_SELECT_MODES[statement],
         "partition_by": list(partition_by),
         "cluster_by": list(cluster_by),
         "description": description,

@@ -6,6 +6,7 @@ import unicodedata
 from typing import TYPE_CHECKING, Any, cast
 
 from deltafast import _core
+from deltafast._delta_keys import GENERATION_EXPRESSION, IDENTITY
 from deltafast._expr import bind_expression, read_schema
 from deltafast._expr.stored import constraint_sql
 from deltafast._handle import handle_of
@@ -28,7 +29,7 @@ __all__ = ["with_preview"]
 _SHOWN = 5
 _CONSTRAINT = "delta.constraints."
 #: Metadata of fields whose values are generated if the data does not have them.
-_GENERATED = ("delta.generationExpression", "delta.identity", "CURRENT_DEFAULT")
+_GENERATED = (GENERATION_EXPRESSION, IDENTITY, "CURRENT_DEFAULT")
 
 
 def with_preview(

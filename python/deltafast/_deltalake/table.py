@@ -735,8 +735,8 @@ def _wrong_filter(filters: FilterType | None, columns: set[str]) -> str | None:
     for clause in (clause for group in groups for clause in group):
         column, op, value = clause
         several = isinstance(value, (list, tuple, set, frozenset))
-        kind = str(op).strip().lower()
-        if kind not in _OPERATORS or (several and kind not in {"in", "not in"}):
+        operator = str(op).strip().lower()
+        if operator not in _OPERATORS or (several and operator not in {"in", "not in"}):
             shown = cast("list[Any]", sorted(cast("Any", value)) if isinstance(value, (set, frozenset)) else value)
             parts = (json.dumps(part, default=str) for part in (column, op, shown))
             return f"Invalid partition filter found: ({', '.join(parts)})."
@@ -901,8 +901,8 @@ def _with_statistics_only(files: pa.Table, leaves: set[str]) -> pa.Table:
     """Return the files without statistics of other columns, and without infinite bounds."""
     for index in reversed(range(files.num_columns)):
         field: Any = cast("Any", files.schema).field(index)
-        kind, _, leaf = field.name.partition(".")
-        if kind not in {"null_count", "min", "max"}:
+        statistic, _, leaf = field.name.partition(".")
+        if statistic not in {"null_count", "min", "max"}:
             continue
         column: Any = cast("Any", files.column(index)).combine_chunks()
         kept = _kept(column, leaves, "") if not leaf else _finite(column) if leaf in leaves else None

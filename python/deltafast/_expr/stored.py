@@ -13,6 +13,7 @@ import json
 import re
 from typing import TYPE_CHECKING, Final, NoReturn
 
+from deltafast._delta_keys import GENERATION_EXPRESSION
 from deltafast._expr import read_schema, token_kind, types
 from deltafast._expr.binder import Binder
 from deltafast._expr.errors import UnsupportedExpressionError
@@ -46,7 +47,7 @@ __all__ = [
 ]
 
 #: Keys of a field's metadata that are expressions.
-_EXPRESSIONS: Final = frozenset(["delta.generationExpression", "CURRENT_DEFAULT"])
+_EXPRESSIONS: Final = frozenset([GENERATION_EXPRESSION, "CURRENT_DEFAULT"])
 #: Names that delta-rs does not enclose in double quotes.
 _PLAIN_NAME: Final = re.compile(r"[a-z_][a-z0-9_]*")
 

@@ -16,6 +16,7 @@ import re
 from functools import cached_property
 from typing import Any, Final, NamedTuple, TypeAlias, cast
 
+from deltafast._delta_keys import GENERATION_EXPRESSION
 from deltafast.exceptions import InvalidArgumentError
 from deltafast.schema import integer_of_spark
 
@@ -281,7 +282,7 @@ def _field(value: object, depth: int) -> Field:
     kind = type_from_json(item["type"], collation=collation, depth=depth)
     if collations and not is_string(kind) and isinstance(kind, (Array, Map)):
         kind = _collate_leaves(kind, ",".join(sorted(set(collations.values()))))
-    generation = metadata.get("delta.generationExpression")
+    generation = metadata.get(GENERATION_EXPRESSION)
     char = re.fullmatch(r"char\((\d{1,9})\)", str(metadata.get(DECLARED_TYPE, "")), re.IGNORECASE)
     return Field(
         name,

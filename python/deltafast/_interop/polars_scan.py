@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 import polars as pl
 from polars.io.plugins import register_io_source
 
+from deltafast._delta_keys import COLUMN_MAPPING_MODE
 from deltafast._interop.record_batch_reader import RecordBatchReader
 from deltafast.exceptions import InvalidArgumentError
 
@@ -28,7 +29,6 @@ _CHANGE_COLUMNS = {
     "_commit_version": pl.Int64(),
     "_commit_timestamp": pl.Datetime("us", "UTC"),
 }
-_COLUMN_MAPPING = "delta.columnMapping.mode"
 
 
 def read(
@@ -74,7 +74,7 @@ def scan_changes(
     table.snapshot = table.with_changes(*bounds)
     # An empty range is an error here, never None.
     first, last = cast("tuple[int, int]", table.snapshot.cdf_range(*bounds))
-    if table.metadata().configuration.get(_COLUMN_MAPPING, "none") != "none" and table.version() != last:
+    if table.metadata().configuration.get(COLUMN_MAPPING_MODE, "none") != "none" and table.version() != last:
         # The feed then has the column names of the last version, by which predicates are to be bound.
         table = table.at_version(last)
 

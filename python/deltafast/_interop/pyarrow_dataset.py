@@ -24,7 +24,9 @@ import pyarrow.compute as pc
 import pyarrow.dataset as pads
 import pyarrow.fs as pafs
 
+from deltafast._delta_keys import COLUMN_MAPPING_MODE
 from deltafast._interop.record_batch_reader import RecordBatchReader
+from deltafast._util.column_mapping import MappingMode
 from deltafast._util.locations import local_path
 from deltafast.exceptions import DeltaProtocolError, InvalidArgumentError
 from deltafast.schema import ArrayType, DataType, MapType, StructType, VariantType
@@ -429,8 +431,8 @@ def parquet_dataset(
 
 def _require_plain(table: TableHandle, actions: pa.Table) -> None:
     feature = None
-    mode = table.metadata().configuration.get("delta.columnMapping.mode", "none")
-    if mode != "none" and table.protocol().min_reader_version > 1:
+    mode = table.metadata().configuration.get(COLUMN_MAPPING_MODE, MappingMode.NONE)
+    if mode != MappingMode.NONE and table.protocol().min_reader_version > 1:
         feature = "columnMapping"
     elif actions.column("deletion_vector").null_count < actions.num_rows:
         feature = "deletionVectors"

@@ -8,6 +8,7 @@ from deltafast import _core
 from deltafast._catalog_tables.table_handle import refuse_name
 from deltafast._util.locations import address
 from deltafast._util.options import commit_options, names, property_strings, text_options
+from deltafast._util.write_modes import WriteMode
 from deltafast.exceptions import InvalidArgumentError
 from deltafast.schema import Schema
 from deltafast.transaction import AddAction, RemoveAction
@@ -104,10 +105,10 @@ def commit_actions(
         "has_predicate": partition_filters is not None,
         "commit_options": properties,
     }
-    if mode == "overwrite" and any(isinstance(action, RemoveAction) for action in actions):
+    if mode == WriteMode.OVERWRITE and any(isinstance(action, RemoveAction) for action in actions):
         message = "a RemoveAction cannot be given with mode='overwrite', which removes the files anyway; leave it out"
         raise InvalidArgumentError(message)
-    if mode == "overwrite" and partition_filters is None:
+    if mode == WriteMode.OVERWRITE and partition_filters is None:
         options["schema_mode"] = "overwrite"
     return _commit(table.given_uri, schema, actions, options, snapshot=table.snapshot, predicate=partition_filters)
 

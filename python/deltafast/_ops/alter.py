@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 from deltafast import _core
 from deltafast._util.arguments import COMMIT_ARGUMENTS, HOOKS_FIRST, also_by_position
 from deltafast._util.dialect import Dialect
-from deltafast._util.options import commit_options, names, property_strings, sql_strings
+from deltafast._util.options import CONSTRAINTS, commit_options, names, property_strings, sql_strings
 from deltafast.progress import Progress, counted
 from deltafast.schema import Field, PrimitiveType, Schema
 
@@ -420,7 +420,7 @@ class TableAlterer:
         from deltafast._expr.stored import sql_to_store
 
         table, schema = self.table, self.table.schema().to_json()
-        columns, given = read_schema(schema), sql_strings("constraints", constraints)
+        columns, given = read_schema(schema), sql_strings(CONSTRAINTS, constraints)
         if table.dialect is Dialect.DELTALAKE:
             for sql in given.values():
                 bind_predicate(sql, columns, dialect=table.dialect, zone=table.time_zone, ansi=table.ansi)

@@ -8,6 +8,7 @@ continues commit by commit; it ends at the newest version, and can be continued 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, cast
 
 from deltafast import _core
@@ -28,6 +29,14 @@ if TYPE_CHECKING:
 __all__ = ["ChangeBatch", "ChangeStream", "StreamFile", "StreamPosition", "stream_changes"]
 
 _FORMAT: Final = 1
+
+
+class RemovalPolicy(StrEnum):
+    """What a stream without the change data feed does with commits that change or delete rows, see `on_change`."""
+
+    ERROR = "error"
+    SKIP = "skip"
+    ROWS = "rows"
 
 
 class ChangeBatch(NamedTuple):
@@ -78,14 +87,16 @@ def stream_changes(
     # Before the first batch is asked for.
     require("pyarrow")
 
-    if on_change not in ("error", "skip", "rows"):
+    if on_change not in tuple(RemovalPolicy):
         message = f"on_change must be error, skip or rows, not {on_change!r}"
         raise InvalidArgumentError(message)
     for name, limit in (("max_files", max_files), ("max_bytes", max_bytes)):
         if limit is not None and limit < 1:
             message = f"{name} must be at least 1, not {limit}"
             raise InvalidArgumentError(message)
-    stream = ChangeStream(table.pinned(), change_data_feed, max_files, max_bytes, on_change, columns, predicate)
+    stream = ChangeStream(
+        table.pinned(), change_data_feed, max_files, max_bytes, RemovalPolicy(on_change), columns, predicate
+    )
     place, batch = stream.begin(cursor, starting_version)
     return stream.run(place, batch)
 
@@ -97,7 +108,7 @@ class ChangeStream:
         change_data_feed: bool,
         max_files: int | None,
         max_bytes: int | None,
-        on_change: str,
+        on_change: RemovalPolicy,
         columns: Sequence[str] | None,
         predicate: Predicate | None,
     ) -> None:
@@ -236,9 +247,9 @@ class ChangeStream:
 
     def new_files(self, commit: _core.CommitFiles, place: StreamPosition) -> list[StreamFile]:
         """Return the files of a commit whose rows are new."""
-        if not commit.removes or self.on_change == "rows":
+        if not commit.removes or self.on_change is RemovalPolicy.ROWS:
             return [StreamFile(*add) for add in commit.adds]
-        if self.on_change == "skip":
+        if self.on_change is RemovalPolicy.SKIP:
             return []
         message = (
             f"version {place.version} deletes or changes rows, which a stream of appended rows cannot represent: read "

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Literal
 
 from deltafast import _core
 from deltafast._catalog_tables.table_handle import refuse_name
 from deltafast._util.locations import address
 from deltafast._util.options import commit_options, property_strings, text_options
+from deltafast._util.write_modes import WriteMode
 from deltafast.credentials.provider import with_provider
 from deltafast.exceptions import ErrorCode, InvalidArgumentError
 from deltafast.progress import Progress, counted
@@ -24,6 +26,15 @@ if TYPE_CHECKING:
     from deltafast.transaction import CommitProperties, PostCommitHookProperties
 
 __all__ = ["convert_to_deltalake"]
+
+
+class PartitionStrategy(StrEnum):
+    """How the names of folders have the values of partition columns."""
+
+    #: `column=value`.
+    HIVE = "hive"
+    #: The value alone.
+    DIRECTORY = "directory"
 
 
 def convert_to_deltalake(
@@ -84,10 +95,10 @@ def convert_to_deltalake(
     """
     from deltafast._expr.stored import refuse_quoted_constraints
 
-    if mode not in ("error", "ignore"):
+    if mode not in (WriteMode.ERROR, WriteMode.IGNORE):
         message = f"mode must be error or ignore, not {mode!r}"
         raise InvalidArgumentError(message)
-    if partition_strategy not in (None, "hive", "directory"):
+    if partition_strategy not in (None, *PartitionStrategy):
         message = f"partition_strategy must be hive or directory, not {partition_strategy!r}"
         raise InvalidArgumentError(
             message, code=ErrorCode.INVALID_PARTITION_STRATEGY, parameters={"strategy": partition_strategy}
@@ -100,12 +111,12 @@ def convert_to_deltalake(
         partition = json.loads(schema.to_json())
     options: ConvertOptions = {
         "partition_schema": partition,
-        "hive": partition_strategy != "directory",
+        "hive": partition_strategy != PartitionStrategy.DIRECTORY,
         "name": name,
         "description": description,
         "configuration": {key: value for key, value in properties.items() if value is not None},
         "collect_stats": collect_stats,
-        "ignore_existing": mode == "ignore",
+        "ignore_existing": mode == WriteMode.IGNORE,
         "commit_options": commit_options(commit_properties, post_commithook_properties),
     }
     refuse_name(uri, "convert_to_deltalake")

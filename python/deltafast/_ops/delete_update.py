@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from deltafast import _core
 from deltafast._expr.constraints import bind_constraints, bind_rows, bind_updates
-from deltafast._util.options import commit_options, sql_strings
+from deltafast._util.options import UPDATES, commit_options, sql_strings
 from deltafast._util.writer_properties import encoding
 from deltafast.exceptions import InvalidArgumentError
 
@@ -74,7 +74,7 @@ def update(
     schema, dialect, zone, ansi = table.schema().to_json(), table.dialect, table.time_zone, table.ansi
     rows = None if predicate is None else bind_rows(predicate, schema, dialect=dialect, zone=zone, ansi=ansi)
     assignments = bind_updates(
-        sql_strings("updates", updates),
+        sql_strings(UPDATES, updates),
         schema,
         dialect=dialect,
         zone=zone,

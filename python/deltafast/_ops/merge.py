@@ -22,9 +22,10 @@ from deltafast._expr.merge import (
 from deltafast._expr.tree import CastMode
 from deltafast._expr.types import Struct
 from deltafast._libraries import names_missing
+from deltafast._ops.merge_clause import ClauseKind, MergeAction, MergeClause
 from deltafast._ops.query_source import query_rows
 from deltafast._util.arrow import as_stream
-from deltafast._util.options import commit_options, sql_strings
+from deltafast._util.options import UPDATES, commit_options, sql_strings
 from deltafast._util.writer_properties import encoding
 from deltafast.exceptions import ErrorCode, InvalidArgumentError, SchemaMismatchError
 from deltafast.progress import Progress, counted
@@ -32,7 +33,7 @@ from deltafast.progress import Progress, counted
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from deltafast._core_types import ClauseAction, ClausePlan, MergeOptions, MergePlan, TableConstraints, ValuePlan
+    from deltafast._core_types import ClausePlan, MergeOptions, MergePlan, TableConstraints, ValuePlan
     from deltafast._expr.binding import SessionFunctions
     from deltafast._expr.types import DataType
     from deltafast._handle import TableHandle
@@ -42,19 +43,14 @@ if TYPE_CHECKING:
     from deltafast._util.writer_properties import WriterProperties
     from deltafast.transaction import CommitProperties, PostCommitHookProperties
 
-__all__ = ["BoundMerge", "MergeClause", "TableMerger", "merge_metrics"]
+__all__ = ["BoundMerge", "TableMerger", "merge_metrics"]
 
-_KINDS: dict[str, tuple[str, ...]] = {"matched": BOTH, "not_matched": (SOURCE,), "by_source": (TARGET,)}
-
-
-class MergeClause(NamedTuple):
-    """A clause as written by the user; `updates` is None for all columns of the source."""
-
-    kind: str
-    action: ClauseAction
-    predicate: str | None = None
-    updates: Mapping[str, str] | None = None
-    except_cols: Sequence[str] = ()
+#: The sides whose columns a clause may use.
+_SIDES: dict[ClauseKind, tuple[str, ...]] = {
+    ClauseKind.MATCHED: BOTH,
+    ClauseKind.NOT_MATCHED: (SOURCE,),
+    ClauseKind.NOT_MATCHED_BY_SOURCE: (TARGET,),
+}
 
 
 class BoundMerge(NamedTuple):
@@ -142,7 +138,7 @@ class TableMerger:
             >>> table.to_pyarrow_table(filters="id = 3")["city"].to_pylist()
             ['QUITO']
         """
-        return self.add_clause(MergeClause("matched", "update", predicate, sql_strings("updates", updates)))
+        return self._with(ClauseKind.MATCHED, MergeAction.UPDATE, predicate, sql_strings(UPDATES, updates))
 
     def when_matched_update_all(
         self, predicate: str | None = None, except_cols: Sequence[str] | None = None
@@ -161,7 +157,7 @@ class TableMerger:
             >>> table.to_pyarrow_table(filters="id = 3")["city"].to_pylist()
             ['Quito']
         """
-        return self.add_clause(MergeClause("matched", "update", predicate, None, tuple(except_cols or ())))
+        return self._with(ClauseKind.MATCHED, MergeAction.UPDATE, predicate, None, except_cols)
 
     def when_matched_delete(self, predicate: str | None = None) -> TableMerger:
         """Delete matched rows.
@@ -176,7 +172,7 @@ class TableMerger:
             >>> merger.when_matched_delete("source.city = 'Quito'").execute()["num_target_rows_deleted"]
             1
         """
-        return self.add_clause(MergeClause("matched", "delete", predicate))
+        return self._with(ClauseKind.MATCHED, MergeAction.DELETE, predicate)
 
     def when_not_matched_insert(self, updates: Mapping[str, str], predicate: str | None = None) -> TableMerger:
         """Insert a row for each row of the source without a match.
@@ -194,7 +190,7 @@ class TableMerger:
             >>> metrics["num_target_rows_inserted"]
             1
         """
-        return self.add_clause(MergeClause("not_matched", "insert", predicate, sql_strings("updates", updates)))
+        return self._with(ClauseKind.NOT_MATCHED, MergeAction.INSERT, predicate, sql_strings(UPDATES, updates))
 
     def when_not_matched_insert_all(
         self, predicate: str | None = None, except_cols: Sequence[str] | None = None
@@ -212,7 +208,7 @@ class TableMerger:
             >>> merger.when_not_matched_insert_all("source.id < 9").execute()["num_target_rows_inserted"]
             1
         """
-        return self.add_clause(MergeClause("not_matched", "insert", predicate, None, tuple(except_cols or ())))
+        return self._with(ClauseKind.NOT_MATCHED, MergeAction.INSERT, predicate, None, except_cols)
 
     def when_not_matched_by_source_update(
         self, updates: Mapping[str, str], predicate: str | None = None
@@ -231,7 +227,8 @@ class TableMerger:
             >>> table.count("city IS NULL")
             2
         """
-        return self.add_clause(MergeClause("by_source", "update", predicate, sql_strings("updates", updates)))
+        values = sql_strings(UPDATES, updates)
+        return self._with(ClauseKind.NOT_MATCHED_BY_SOURCE, MergeAction.UPDATE, predicate, values)
 
     def when_not_matched_by_source_delete(self, predicate: str | None = None) -> TableMerger:
         """Delete rows of the table that no row of the source matches.
@@ -246,7 +243,17 @@ class TableMerger:
             >>> merger.when_not_matched_by_source_delete().execute()["num_target_rows_deleted"]
             2
         """
-        return self.add_clause(MergeClause("by_source", "delete", predicate))
+        return self._with(ClauseKind.NOT_MATCHED_BY_SOURCE, MergeAction.DELETE, predicate)
+
+    def _with(
+        self,
+        kind: ClauseKind,
+        action: MergeAction,
+        predicate: str | None,
+        updates: Mapping[str, str] | None = None,
+        except_cols: Sequence[str] | None = None,
+    ) -> TableMerger:
+        return self.add_clause(MergeClause(kind, action, predicate, updates, tuple(except_cols or ())))
 
     def add_clause(self, clause: MergeClause) -> TableMerger:
         if not isinstance(cast("object", clause.predicate), str | None):
@@ -341,17 +348,17 @@ class TableMerger:
         target = merge.plan(evolving, lacking, self._options)
         constraints, schema = target["constraints"], target["schema"]
         after = read_schema(schema)
-        clauses: dict[str, list[ClausePlan]] = {kind: [] for kind in _KINDS}
+        clauses: dict[ClauseKind, list[ClausePlan]] = {kind: [] for kind in ClauseKind}
         for clause in self._clauses:
-            allowed = _KINDS[clause.kind]
+            allowed = _SIDES[clause.kind]
             predicate = None if clause.predicate is None else sides.clause_condition(clause.predicate, allowed)
             values = list(self._values(sides, after, clause))
-            clauses[clause.kind].append({"action": clause.action, "condition": predicate, "values": values})
+            clauses[clause.kind].append({"action": clause.action.value, "condition": predicate, "values": values})
         plan: MergePlan = {
             **condition,
-            "matched": clauses["matched"],
-            "not_matched": clauses["not_matched"],
-            "by_source": clauses["by_source"],
+            "matched": clauses[ClauseKind.MATCHED],
+            "not_matched": clauses[ClauseKind.NOT_MATCHED],
+            "by_source": clauses[ClauseKind.NOT_MATCHED_BY_SOURCE],
             "constraints": bind_constraints(constraints, schema, zone=zone, ansi=ansi),
         }
         return BoundMerge(plan, schema, constraints)
@@ -367,7 +374,7 @@ class TableMerger:
         evolving: dict[tuple[str, ...], None] = {}
         lacking: dict[str, None] = {}
         for clause in self._clauses:
-            if clause.action == "delete":
+            if clause.action is MergeAction.DELETE:
                 continue
             given: set[str] = set()
             for column, sql in self._assigned(sides, clause):
@@ -383,7 +390,7 @@ class TableMerger:
                 alike = path is None or [part.lower() for part in own] == [part.lower() for part in path]
                 if own and self._merge_schema and alike:
                     evolving[own] = None
-            if clause.action == "insert":
+            if clause.action is MergeAction.INSERT:
                 lacking.update(dict.fromkeys(field.name for field in before.fields if field.name not in given))
         return [list(path) for path in evolving], list(lacking)
 
@@ -405,9 +412,9 @@ class TableMerger:
                 yield field.name, None
 
     def _values(self, sides: Sides, after: Struct, clause: MergeClause) -> Iterator[ValuePlan]:
-        if clause.action == "delete":
+        if clause.action is MergeAction.DELETE:
             return
-        allowed = _KINDS[clause.kind]
+        allowed = _SIDES[clause.kind]
         assigned: set[tuple[str, ...]] = set()
         above_assigned: set[tuple[str, ...]] = set()
         for column, sql in self._assigned(sides, clause):
@@ -416,7 +423,7 @@ class TableMerger:
                 raise SchemaMismatchError(
                     _unknown(column, after), code=ErrorCode.COLUMN_NOT_FOUND, parameters={"column": column}
                 )
-            if clause.action == "insert" and len(path) > 1:
+            if clause.action is MergeAction.INSERT and len(path) > 1:
                 message = f"a new row cannot be given the field `{'.'.join(path)}` alone; give its column a value"
                 raise InvalidArgumentError(message)
             prefixes = [path[:length] for length in range(1, len(path) + 1)]
@@ -429,12 +436,12 @@ class TableMerger:
             above_assigned.update(prefixes)
             kind = field_of(after, path).type
             if sql is not None:
-                checked = not self._merge_schema and clause.kind == "matched" and isinstance(kind, Struct)
+                checked = not self._merge_schema and clause.kind is ClauseKind.MATCHED and isinstance(kind, Struct)
                 own = sides.plain_column(sql) if checked else ()
                 if own and lacks_fields(field_of(sides.schemas[SOURCE], own).type, kind):
                     refuse_lost_fields(".".join(own))
                 yield sides.value(path, sql, kind, allowed)
-            elif clause.action == "insert":
+            elif clause.action is MergeAction.INSERT:
                 yield sides.column_value(path, (column,), kind, allowed)
             else:
                 yield self._whole(sides, path, (column,), kind)

@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from deltafast import _core
+from deltafast._delta_keys import UNIFORM_FORMATS
 from deltafast._expr.constraints import bind_rows
 from deltafast._expr.listed import listed
 from deltafast._ops.alter import TableAlterer, alter_table
@@ -29,9 +30,6 @@ if TYPE_CHECKING:
     from deltafast.transaction import CommitProperties, PostCommitHookProperties
 
 __all__ = ["TableOptimizer"]
-
-#: Property that promises metadata of other formats in addition to the log.
-_FORMATS = "delta.universalFormat.enabledFormats"
 
 
 class TableOptimizer:
@@ -287,7 +285,7 @@ class TableOptimizer:
             'true'
         """
         table = self.table
-        promised = "iceberg" in table.metadata().configuration.get(_FORMATS, "").split(",")
+        promised = "iceberg" in table.metadata().configuration.get(UNIFORM_FORMATS, "").split(",")
         earlier = None if commit_properties is None else replace(commit_properties, app_transactions=None)
         alterer = TableAlterer(table)
         alter_table(table, "upgrade_uniform", earlier, post_commithook_properties, version=iceberg_compat_version)
@@ -299,7 +297,7 @@ class TableOptimizer:
         }
         metrics = self._run(options, None, progress)
         alterer.set_table_properties(
-            {_FORMATS: "iceberg"},
+            {UNIFORM_FORMATS: "iceberg"},
             commit_properties=commit_properties,
             post_commithook_properties=post_commithook_properties,
         )

@@ -73,7 +73,7 @@ def run_query(query: Query, tables: Tables) -> pa.RecordBatchReader:
 def _unplaced(part: TableName | Changes | Facts) -> TableName | Changes | Facts:
     """Return the part without its position in the query, so that equal parts compare equal."""
     if isinstance(part, Facts):
-        return Facts(cast("TableName", _unplaced(part.table)), part.what, part.limit)
+        return Facts(cast("TableName", _unplaced(part.table)), part.kind, part.limit)
     if isinstance(part, Changes):
         return Changes(cast("TableName", _unplaced(part.table)), part.start, part.end)
     return TableName(part.name, part.by_path, 0, part.at)
@@ -84,7 +84,7 @@ def _view(connection: duckdb.DuckDBPyConnection, schema: str, part: TableName | 
     if isinstance(part, Changes):
         name, source = part.table.name, _Streams(_change_data(part, tables))
     elif isinstance(part, Facts):
-        name, source = f"delta_{part.what}", pa.table(facts_of(part, tables))
+        name, source = f"delta_{part.kind}", pa.table(facts_of(part, tables))
     else:
         name, source = part.name, _scanned(tables.readable(part), once=True)
     connection.register(f"{schema}_source", source)

@@ -12,12 +12,12 @@ The scanner finds ``delta.`place` ``, `table_changes(..)`, `table_changes_by_pat
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from deltafast._expr import token_kind
 from deltafast._expr.errors import invalid
 from deltafast._expr.lexer import QUOTED, RAW, SPACE, STRING, skip_comment
-from deltafast._sql.tree import Changes, Expression, Facts, Query, TableName, TimeTravel
+from deltafast._sql.tree import Changes, Expression, Facts, FactsKind, Query, TableName, TimeTravel
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -61,11 +61,7 @@ _SUFFIX: Final = re.compile(r"(?s)(.+)@(?:[vV](\d{1,18})|(\d{17}))")
 _PLACE: Final = re.compile(r"(?is)delta\.`(.+)`")
 _STAMP: Final = re.compile(r"[vV]\d{1,18}|\d{17}")
 _CHANGES: Final = ("table_changes", "table_changes_by_path")
-_FACTS: Final[dict[str, Literal["files", "history", "detail"]]] = {
-    "delta_files": "files",
-    "delta_history": "history",
-    "delta_detail": "detail",
-}
+_FACTS: Final = {f"delta_{kind}": kind for kind in FactsKind}
 
 
 #: The kinds of tokens, by the groups of the patterns.
@@ -363,14 +359,14 @@ class _Scan:
         skip = 1 if spelled[:1] == ["FOR"] else 0
         if spelled[skip + 1 : skip + 3] != ["AS", "OF"]:
             return None
-        kind, behind = spelled[skip], words[skip + 2].end
-        if kind in ("VERSION", "SYSTEM_VERSION"):
+        word, behind = spelled[skip], words[skip + 2].end
+        if word in ("VERSION", "SYSTEM_VERSION"):
             number = self.next(behind)
             digits = "" if number is None else number.meaning
             if number is None or not re.fullmatch(r"\d{1,18}", digits):
                 raise invalid("expected a version number", self.text, behind, "write VERSION AS OF 5")
             return TimeTravel(version=int(digits)), number.end
-        if kind in ("TIMESTAMP", "SYSTEM_TIME"):
+        if word in ("TIMESTAMP", "SYSTEM_TIME"):
             timestamp, end = self.timestamp(behind)
             return TimeTravel(timestamp=timestamp), end
         return None
@@ -392,8 +388,8 @@ class _Scan:
         return Changes(table, ends[0], ends[1] if len(ends) > 1 else None), pos
 
     def facts(self, piece: _Piece) -> tuple[Facts, int] | None:
-        what = _FACTS[piece.text.lower()]
-        more = ", and how many commits" if what == "history" else ""
+        kind = _FACTS[piece.text.lower()]
+        more = ", and how many commits" if kind is FactsKind.HISTORY else ""
         hint = f"write {piece.text}('/path/to/table')" + (f" or {piece.text}('/path/to/table', 10)" if more else "")
         found = self.arguments(piece, f"a table{more}", hint)
         if found is None:
@@ -407,7 +403,7 @@ class _Scan:
         # A name has letters and dots only.
         by_path = place is not None or not re.fullmatch(r"\w+(\.\w+)*", name)
         table = TableName(place[1] if place else name, by_path, given[0].start)
-        return Facts(table, what, int(given[1].text) if len(given) > 1 else None), pos
+        return Facts(table, kind, int(given[1].text) if len(given) > 1 else None), pos
 
     def arguments(self, piece: _Piece, takes: str, hint: str) -> tuple[list[_Piece], int] | None:
         """Return the strings and numbers in the parentheses after a function, and the position after them."""

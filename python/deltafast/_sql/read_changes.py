@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
-from deltafast._sql.tree import Assignment, Clause, Delete, Expression, Insert, Merge, Update
+from deltafast._ops.merge_clause import ClauseKind, MergeAction
+from deltafast._sql.tree import Assignment, Clause, Delete, Expression, Insert, InsertMode, Merge, Update
 
 if TYPE_CHECKING:
     from deltafast._sql.reader import Reader
@@ -28,21 +29,21 @@ def read_insert(reader: Reader) -> Insert:
     if reader.peek("AS") or (reader.ahead().upper == "REPLACE" and reader.ahead(2).upper == "ON"):
         alias = reader.alias()
     partition = _partition(reader) if reader.accept("PARTITION") else ()
-    mode: Literal["append", "overwrite", "where", "using", "on"] = "overwrite" if overwrite else "append"
+    mode = InsertMode.OVERWRITE if overwrite else InsertMode.APPEND
     condition, using = None, ()
     columns, by_name = _columns(reader)
     if not overwrite and reader.accept("REPLACE"):
         if reader.accept("WHERE"):
-            mode, condition = "where", reader.value()
+            mode, condition = InsertMode.WHERE, reader.value()
         elif reader.accept("USING"):
-            mode, using = "using", reader.names()
+            mode, using = InsertMode.USING, reader.names()
         elif reader.accept("ON"):
-            mode, condition = "on", reader.value_before_query()
+            mode, condition = InsertMode.ON, reader.value_before_query()
         else:
             reader.fail("expected WHERE, USING or ON after REPLACE")
         if not columns and not by_name:
             columns, by_name = _columns(reader)
-    bracketed = mode == "on" and reader.is_op("(")
+    bracketed = mode is InsertMode.ON and reader.is_op("(")
     source, source_alias = _source(reader, aliased=bracketed)
     return Insert(target, source, mode, columns, by_name, partition, condition, using, alias, source_alias, evolve)
 
@@ -148,30 +149,30 @@ def read_merge(reader: Reader) -> Merge:
 
 def _clause(reader: Reader) -> Clause:
     reader.expect("WHEN")
-    rows: Literal["matched", "not_matched", "not_matched_by_source"] = "matched"
+    kind = ClauseKind.MATCHED
     if reader.accept("NOT"):
-        rows = "not_matched"
+        kind = ClauseKind.NOT_MATCHED
     reader.expect("MATCHED")
-    if rows == "not_matched" and reader.accept("BY"):
+    if kind is ClauseKind.NOT_MATCHED and reader.accept("BY"):
         if reader.accept("SOURCE"):
-            rows = "not_matched_by_source"
+            kind = ClauseKind.NOT_MATCHED_BY_SOURCE
         elif not reader.accept("TARGET"):
             reader.fail("expected SOURCE or TARGET")
     condition = reader.value() if reader.accept("AND") else None
     reader.expect("THEN")
-    if rows == "not_matched":
+    if kind is ClauseKind.NOT_MATCHED:
         reader.expect("INSERT")
-        return Clause(rows, "insert", condition, _inserted(reader))
+        return Clause(kind, MergeAction.INSERT, condition, _inserted(reader))
     if reader.accept("DELETE"):
-        return Clause(rows, "delete", condition, None)
+        return Clause(kind, MergeAction.DELETE, condition, None)
     if not reader.accept("UPDATE", "SET"):
         reader.fail("expected UPDATE SET or DELETE")
     if reader.is_op("*"):
-        if rows != "matched":
+        if kind is not ClauseKind.MATCHED:
             reader.fail("a row that the source does not have can only be set column by column: expected a column")
         reader.advance()
-        return Clause(rows, "update", condition, None)
-    return Clause(rows, "update", condition, _assignments(reader))
+        return Clause(kind, MergeAction.UPDATE, condition, None)
+    return Clause(kind, MergeAction.UPDATE, condition, _assignments(reader))
 
 
 def _inserted(reader: Reader) -> tuple[Assignment, ...] | None:

@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from deltafast._expr import token_kind
-from deltafast._sql.tree import Describe, Generate, Optimize, Reorg, Restore, Show, Vacuum
+from deltafast._sql.tree import (
+    SYMLINK_MANIFEST,
+    Describe,
+    DescribeKind,
+    Generate,
+    Optimize,
+    Reorg,
+    Restore,
+    Show,
+    ShowKind,
+    Vacuum,
+)
 
 if TYPE_CHECKING:
     from deltafast._sql.reader import Reader
@@ -111,19 +122,19 @@ def read_restore(reader: Reader) -> Restore:
 def read_describe(reader: Reader) -> Describe:
     """`DESCRIBE DETAIL | HISTORY | [TABLE] [EXTENDED] t [LIMIT n]`."""
     reader.advance()
-    what: Literal["detail", "history", "table"] = "table"
+    kind = DescribeKind.TABLE
     if reader.peek("DETAIL") and reader.ahead().kind is not token_kind.END:
         reader.advance()
-        what = "detail"
+        kind = DescribeKind.DETAIL
     elif reader.peek("HISTORY") and reader.ahead().kind is not token_kind.END:
         reader.advance()
-        what = "history"
+        kind = DescribeKind.HISTORY
     else:
         reader.accept("TABLE")
         reader.accept("EXTENDED")
     target = reader.table_or_place()
-    limit = reader.whole_number() if what == "history" and reader.accept("LIMIT") else None
-    return Describe(target, what, limit)
+    limit = reader.whole_number() if kind is DescribeKind.HISTORY and reader.accept("LIMIT") else None
+    return Describe(target, kind, limit)
 
 
 def read_show(reader: Reader) -> Show:
@@ -134,13 +145,13 @@ def read_show(reader: Reader) -> Show:
         if reader.accept_op("("):
             key = reader.property_key()
             reader.expect_op(")")
-        return Show(target, "properties", key)
+        return Show(target, ShowKind.PROPERTIES, key)
     if reader.accept("COLUMNS"):
         if not reader.accept_any("IN", "FROM"):
             reader.fail("expected IN")
-        return Show(reader.table(), "columns")
+        return Show(reader.table(), ShowKind.COLUMNS)
     if reader.accept("PARTITIONS"):
-        return Show(reader.table(), "partitions")
+        return Show(reader.table(), ShowKind.PARTITIONS)
     reader.absent(f"SHOW {reader.token.text[:40]}", "there are SHOW TBLPROPERTIES, SHOW COLUMNS and SHOW PARTITIONS")
 
 
@@ -148,8 +159,8 @@ def read_generate(reader: Reader) -> Generate:
     """`GENERATE symlink_format_manifest FOR TABLE t`."""
     reader.expect("GENERATE")
     pos = reader.token.pos
-    kind = reader.name_part("symlink_format_manifest")
-    if kind.lower() != "symlink_format_manifest":
-        raise reader.error(f"{kind!r} cannot be generated", pos, "there is symlink_format_manifest")
+    name = reader.name_part(SYMLINK_MANIFEST)
+    if name.lower() != SYMLINK_MANIFEST:
+        raise reader.error(f"{name!r} cannot be generated", pos, f"there is {SYMLINK_MANIFEST}")
     reader.expect("FOR", "TABLE")
     return Generate(reader.table_or_place())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final
 
 from deltafast._expr import token_kind
 from deltafast._expr.types import DECLARED_TYPE
@@ -16,6 +16,7 @@ from deltafast._sql.tree import (
     AlterColumns,
     Clone,
     ClusterBy,
+    ColumnChange,
     ColumnPlace,
     ColumnType,
     Convert,
@@ -30,6 +31,7 @@ from deltafast._sql.tree import (
     UnsetProperties,
 )
 from deltafast._util.column_path import column_text
+from deltafast._util.write_modes import CreateMode
 from deltafast.exceptions import ErrorCode
 from deltafast.schema import Field
 
@@ -65,23 +67,23 @@ def read_create(reader: Reader) -> CreateTable | Clone:
     return CreateTable(target, mode, **parts)
 
 
-def _mode(reader: Reader) -> Literal["create", "if_not_exists", "create_or_replace", "replace"]:
+def _mode(reader: Reader) -> CreateMode:
     """Read the part before the table's name."""
-    mode: Literal["create", "create_or_replace", "replace"] = "create"
+    mode = CreateMode.CREATE
     if reader.accept("REPLACE"):
-        mode = "replace"
+        mode = CreateMode.REPLACE
     else:
         reader.expect("CREATE")
         if reader.accept("OR", "REPLACE"):
-            mode = "create_or_replace"
+            mode = CreateMode.CREATE_OR_REPLACE
     if reader.token.upper in ("VIEW", "TEMPORARY", "TEMP", "DATABASE", "SCHEMA", "FUNCTION", "EXTERNAL"):
         reader.absent(f"CREATE {reader.token.upper}", _NO_CATALOG)
     reader.expect("TABLE")
     if not reader.accept("IF", "NOT", "EXISTS"):
         return mode
-    if mode != "create":
+    if mode is not CreateMode.CREATE:
         reader.fail("REPLACE and IF NOT EXISTS exclude each other; expected a table's name")
-    return "if_not_exists"
+    return CreateMode.IF_NOT_EXISTS
 
 
 def _clauses(reader: Reader, parts: dict[str, Any]) -> None:  # noqa: C901 - one line a clause
@@ -147,10 +149,10 @@ def read_convert(reader: Reader) -> Convert:
     if reader.token.kind is token_kind.STRING:
         place = reader.string_text()
     else:
-        kind = reader.name_part("parquet.`place`").lower()
-        if kind == "iceberg":
+        name = reader.name_part("parquet.`place`").lower()
+        if name == "iceberg":
             reader.absent("converting a table of Iceberg", "only folders of Parquet files are converted", pos)
-        if kind != "parquet" or not reader.accept_op(".") or reader.token.kind is not token_kind.QUOTED:
+        if name != "parquet" or not reader.accept_op(".") or reader.token.kind is not token_kind.QUOTED:
             raise reader.error("expected parquet.`place`", pos, "name the folder of Parquet files")
         place = reader.advance().text
     statistics = not reader.accept("NO", "STATISTICS")
@@ -261,23 +263,23 @@ def _alter_columns(reader: Reader) -> Change:
 def _alter_column(reader: Reader) -> AlterColumn:  # noqa: PLR0911 - one line a change
     column = reader.path()
     if reader.accept("TYPE"):
-        return AlterColumn(column, "type", _column_type(reader))
+        return AlterColumn(column, ColumnChange.TYPE, _column_type(reader))
     if reader.accept("COMMENT"):
-        return AlterColumn(column, "comment", reader.string_text())
+        return AlterColumn(column, ColumnChange.COMMENT, reader.string_text())
     if reader.accept("SET", "NOT", "NULL"):
-        return AlterColumn(column, "nullable", value=False)
+        return AlterColumn(column, ColumnChange.NULLABLE, value=False)
     if reader.accept("DROP", "NOT", "NULL"):
-        return AlterColumn(column, "nullable", value=True)
+        return AlterColumn(column, ColumnChange.NULLABLE, value=True)
     if reader.accept("SET", "DEFAULT"):
-        return AlterColumn(column, "default", reader.value())
+        return AlterColumn(column, ColumnChange.DEFAULT, reader.value())
     if reader.accept("DROP", "DEFAULT"):
-        return AlterColumn(column, "default", None)
+        return AlterColumn(column, ColumnChange.DEFAULT, None)
     if reader.accept("SYNC", "IDENTITY"):
-        return AlterColumn(column, "identity", None)
+        return AlterColumn(column, ColumnChange.IDENTITY, None)
     if (place := _place(reader)) is None:
         what = "TYPE, COMMENT, SET NOT NULL, DROP NOT NULL, SET DEFAULT, DROP DEFAULT, FIRST, AFTER or SYNC IDENTITY"
         reader.fail(f"expected {what}")
-    return AlterColumn(column, "place", place)
+    return AlterColumn(column, ColumnChange.POSITION, place)
 
 
 def _column_type(reader: Reader) -> ColumnType:
@@ -309,13 +311,13 @@ def _change_column(reader: Reader) -> Change:
     if name.lower() != column[-1].lower():
         hint = f"write ALTER TABLE t RENAME COLUMN {'.'.join(column)} TO {name}"
         raise reader.error("CHANGE COLUMN does not rename a column", pos, hint)
-    changes = [AlterColumn(column, "type", _column_type(reader))]
+    changes = [AlterColumn(column, ColumnChange.TYPE, _column_type(reader))]
     if reader.peek("NOT", "NULL"):
         reader.absent("NOT NULL in CHANGE COLUMN", "write ALTER TABLE t ALTER COLUMN c SET NOT NULL")
     if reader.accept("COMMENT"):
-        changes.append(AlterColumn(column, "comment", reader.string_text()))
+        changes.append(AlterColumn(column, ColumnChange.COMMENT, reader.string_text()))
     if (place := _place(reader)) is not None:
-        changes.append(AlterColumn(column, "place", place))
+        changes.append(AlterColumn(column, ColumnChange.POSITION, place))
     return AlterColumns(tuple(changes))
 
 

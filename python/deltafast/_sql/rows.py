@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 import pyarrow as pa
 
 from deltafast import _core
+from deltafast._delta_keys import GENERATION_EXPRESSION, IDENTITY
 from deltafast._expr import coercion, read_schema, syntax, types
 from deltafast._expr.binder import Binder
 from deltafast._expr.constraints import bound_value
@@ -129,7 +130,7 @@ def default_of(field: Field) -> str | None:
         InvalidArgumentError: The column is a generated or identity column.
     """
     metadata = field.metadata
-    if any(key.startswith(("delta.generationExpression", "delta.identity")) for key in metadata):
+    if any(key.startswith((GENERATION_EXPRESSION, IDENTITY)) for key in metadata):
         message = f"the values of `{field.name}` are made by the table: leave the column out"
         raise InvalidArgumentError(message)
     default = metadata.get("CURRENT_DEFAULT")

@@ -9,11 +9,11 @@ import pyarrow as pa
 from deltafast._expr import token_kind
 from deltafast._expr.lexer import tokenize
 from deltafast._ops.delete_update import literal
-from deltafast._ops.merge import MergeClause
+from deltafast._ops.merge_clause import ClauseKind, MergeClause
 from deltafast._sql.answers import counts
 from deltafast._sql.expressions import check_comparisons, check_strings, plain, qualified
 from deltafast._sql.rows import constants, default_of, inserted_rows
-from deltafast._sql.tree import Default, Query, TableName, Values
+from deltafast._sql.tree import Default, InsertMode, Query, TableName, Values
 from deltafast._util.arrow import as_stream
 from deltafast._util.dialect import Dialect
 from deltafast.exceptions import ErrorCode, InvalidArgumentError
@@ -48,17 +48,17 @@ def run_insert(insert: Insert, tables: Tables) -> pa.RecordBatchReader:
     table = tables.table(insert.target)
     before = table.version()
     options: dict[str, Any] = {}
-    mode: Literal["append", "overwrite"] = "append" if insert.mode == "append" else "overwrite"
-    if insert.mode == "where" and insert.condition is not None:
+    mode: Literal["append", "overwrite"] = "append" if insert.mode is InsertMode.APPEND else "overwrite"
+    if insert.mode is InsertMode.WHERE and insert.condition is not None:
         names = qualifiers(insert.target, insert.target_alias)
         options["predicate"] = replaced_rows(insert.condition, table, names, tables.dialect)
-    elif insert.mode == "using":
+    elif insert.mode is InsertMode.USING:
         options["replace_using"] = list(insert.using)
-    elif insert.mode == "on" and insert.condition is not None:
+    elif insert.mode is InsertMode.ON and insert.condition is not None:
         options["replace_on"] = _sides(insert.condition, insert, tables.dialect)
-    elif insert.mode == "overwrite" and tables.replaces_partitions() and table.metadata().partition_columns:
+    elif insert.mode is InsertMode.OVERWRITE and tables.replaces_partitions() and table.metadata().partition_columns:
         options["partition_overwrite_mode"] = "dynamic"
-    elif insert.mode == "overwrite" and (fixed := constants(insert, table, tables.zone)):
+    elif insert.mode is InsertMode.OVERWRITE and (fixed := constants(insert, table, tables.zone)):
         options["predicate"] = " AND ".join(equal(name, value) for name, value in fixed.items())
     if insert.evolve:
         options["schema_mode"] = "merge"
@@ -223,9 +223,6 @@ def merged(metrics: dict[str, Any]) -> pa.RecordBatchReader:
     return counts(num_affected_rows=sum(known), **{f"num_{kind}_rows": value for kind, value in changed.items()})
 
 
-_KINDS = {"matched": "matched", "not_matched": "not_matched", "not_matched_by_source": "by_source"}
-
-
 class MergeSql(NamedTuple):
     """Aliases, condition and clauses of a MERGE, for the builder."""
 
@@ -279,20 +276,17 @@ def _side(source: Source, alias: str | None, side: str) -> tuple[str | None, dic
     return last, qualifiers(source, None, last or side)
 
 
-_CALLED = {"matched": "MATCHED", "not_matched": "NOT MATCHED", "by_source": "NOT MATCHED BY SOURCE"}
-
-
 def check_order(clauses: Sequence[MergeClause]) -> None:
     """Refuse a clause after one of the same kind without a condition, as Spark does.
 
     Raises:
         InvalidArgumentError: There is such a clause.
     """
-    for kind, called in _CALLED.items():
-        of_kind = [clause for clause in clauses if clause.kind == kind]
+    for kind in ClauseKind:
+        of_kind = [clause for clause in clauses if clause.kind is kind]
         if any(clause.predicate is None for clause in of_kind[:-1]):
             message = (
-                f"When there are more than one {called} clauses in a MERGE statement, only the last {called} "
+                f"When there are more than one {kind.value} clauses in a MERGE statement, only the last {kind.value} "
                 "clause can omit the condition"
             )
             raise InvalidArgumentError(message)
@@ -308,7 +302,7 @@ def _clause_of(clause: Clause, table: DeltaTable, names: Mapping[Path, str], dia
 
     condition = None if clause.condition is None else spell(clause.condition)
     if clause.assignments is None:
-        return MergeClause(_KINDS[clause.rows], clause.action, condition)
+        return MergeClause(clause.kind, clause.action, condition)
     # The builder resolves the columns: with schema evolution they may be new.
     values = {
         _quoted(assigned(assignment.column)): _value(assignment, assignment.column[-1], table, spell)
@@ -317,7 +311,7 @@ def _clause_of(clause: Clause, table: DeltaTable, names: Mapping[Path, str], dia
     if len(values) < len(clause.assignments):
         message = "a clause of the MERGE gives a column two values"
         raise InvalidArgumentError(message)
-    return MergeClause(_KINDS[clause.rows], clause.action, condition, values)
+    return MergeClause(clause.kind, clause.action, condition, values)
 
 
 def _columns(table: DeltaTable) -> list[str]:

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow as pa
 
+from deltafast._delta_keys import MIN_READER_VERSION, MIN_WRITER_VERSION, TARGET_FILE_SIZE
 from deltafast._handle import handle_of
 from deltafast._ops.vacuum import vacuum as delete_files
 from deltafast._sql.answers import answer, nothing
 from deltafast._sql.expressions import plain
 from deltafast._sql.result_columns import OPTIMIZED, RESTORED, VACUUMED
 from deltafast._sql.rows import source_rows
-from deltafast._sql.tree import Describe
+from deltafast._sql.tree import Describe, DescribeKind, FactsKind, ShowKind
 from deltafast._sql.type_names import type_name
 from deltafast._util.locations import local_path
 from deltafast._util.options import commit_options
@@ -132,7 +133,7 @@ def _where(table: DeltaTable, where: Expression | None, dialect: Dialect) -> str
 def _options(table: DeltaTable, tables: Tables) -> dict[str, Any]:
     options: dict[str, Any] = {"commit_properties": tables.commit_properties}
     size = tables.optimized_file_size()
-    if size is not None or "delta.targetFileSize" not in table.metadata().configuration:
+    if size is not None or TARGET_FILE_SIZE not in table.metadata().configuration:
         options["target_size"] = size or _TARGET_SIZE
     return options
 
@@ -204,13 +205,13 @@ def run_generate(generate: Generate, tables: Tables) -> pa.RecordBatchReader:
 def run_describe(describe: Describe, tables: Tables) -> pa.RecordBatchReader:
     """Describe a table, its history or its columns."""
     table = tables.table(describe.target)
-    if describe.what == "detail":
+    if describe.kind is DescribeKind.DETAIL:
         detail = table.detail()
         features = {*detail["tableFeatures"], *_implied(table)}
         given = {"properties": list(detail["properties"].items()), "tableFeatures": sorted(features)}
         name = tables.catalog_name(describe.target) or detail["name"]
         return answer([detail | given | {"name": name}], _DETAIL)
-    if describe.what == "history":
+    if describe.kind is DescribeKind.HISTORY:
         return commits(DeltaTable.history(table, describe.limit))
     names = ("col_name", "data_type", "comment")
     rows = [(field.name, type_name(field.type), field.metadata.get("comment")) for field in table.schema().fields]
@@ -248,9 +249,10 @@ def _implied(table: DeltaTable) -> list[str]:
 
 def facts_of(facts: Facts, tables: Tables) -> Any:
     """Return files, history or detail of a table, as rows that can be read once."""
-    if facts.what == "files":
+    if facts.kind is FactsKind.FILES:
         return DeltaTable.get_add_actions(tables.table(facts.table), flatten=True)
-    return run_describe(Describe(facts.table, facts.what, facts.limit), tables)
+    kind = DescribeKind.HISTORY if facts.kind is FactsKind.HISTORY else DescribeKind.DETAIL
+    return run_describe(Describe(facts.table, kind, facts.limit), tables)
 
 
 def commits(history: list[dict[str, Any]]) -> pa.RecordBatchReader:
@@ -274,11 +276,11 @@ def _text(value: Any) -> str | None:
 def run_show(show: Show, tables: Tables) -> pa.RecordBatchReader:
     """List properties, columns or partitions."""
     table = tables.table(show.target)
-    if show.what == "columns":
+    if show.kind is ShowKind.COLUMNS:
         return answer(
             [{"col_name": field.name} for field in table.schema().fields], pa.schema([("col_name", pa.string())])
         )
-    if show.what == "partitions":
+    if show.kind is ShowKind.PARTITIONS:
         names = table.metadata().partition_columns
         if not names:
             message = f"the table {show.target.name!r} has no partitions"
@@ -286,8 +288,8 @@ def run_show(show: Show, tables: Tables) -> pa.RecordBatchReader:
         return answer(table.partitions(), pa.schema([(name, pa.string()) for name in names]))
     protocol = table.protocol()
     properties = dict(table.metadata().configuration)
-    properties["delta.minReaderVersion"] = str(protocol.min_reader_version)
-    properties["delta.minWriterVersion"] = str(protocol.min_writer_version)
+    properties[MIN_READER_VERSION] = str(protocol.min_reader_version)
+    properties[MIN_WRITER_VERSION] = str(protocol.min_writer_version)
     for feature in {*(protocol.reader_features or ()), *(protocol.writer_features or ())}:
         properties[f"delta.feature.{feature}"] = "supported"
     if show.key is not None:

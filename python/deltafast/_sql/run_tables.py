@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from deltafast import _core
+from deltafast._delta_keys import GENERATION_EXPRESSION
 from deltafast._expr.stored import with_single_quotes
 from deltafast._handle import handle_of
 from deltafast._ops.alter import ColumnChanges
@@ -17,6 +18,7 @@ from deltafast._sql.tree import (
     AddConstraint,
     AlterColumns,
     ClusterBy,
+    ColumnChange,
     ColumnPlace,
     ColumnType,
     DropColumns,
@@ -30,7 +32,7 @@ from deltafast._sql.tree import (
     UnsetProperties,
 )
 from deltafast._util.column_path import column_text
-from deltafast._util.write_modes import CREATE_MODES, as_select
+from deltafast._util.write_modes import CREATE_MODES, CreateMode, as_select
 from deltafast.exceptions import InvalidArgumentError, TableNotFoundError
 from deltafast.schema import ArrayType, Field, MapType, Schema, StructType
 from deltafast.table import DeltaTable
@@ -55,7 +57,7 @@ def run_create(create: CreateTable, tables: Tables) -> pa.RecordBatchReader:
     place = tables.place(create.target, create.location)
     there = tables.existing(place)
     _check_there(create.mode, there, place)
-    if there is not None and create.mode == "if_not_exists":
+    if there is not None and create.mode is CreateMode.IF_NOT_EXISTS:
         return nothing()
     _core.check_retention(dict(create.properties))
     if create.query is not None:
@@ -80,14 +82,14 @@ def run_create(create: CreateTable, tables: Tables) -> pa.RecordBatchReader:
     return nothing()
 
 
-def _check_there(mode: str, there: DeltaTable | None, place: str) -> None:
-    if mode == "replace" and there is None:
+def _check_there(mode: CreateMode, there: DeltaTable | None, place: str) -> None:
+    if mode is CreateMode.REPLACE and there is None:
         message = f"there is no table at {place} to be replaced; write CREATE OR REPLACE TABLE"
         raise TableNotFoundError(message, path=place)
 
 
 def _create_from_rows(create: CreateTable, place: str, there: DeltaTable | None, tables: Tables) -> None:
-    if there is not None and create.mode == "create":
+    if there is not None and create.mode is CreateMode.CREATE:
         message = f"there is a table at {place} already; write CREATE OR REPLACE TABLE or CREATE TABLE IF NOT EXISTS"
         raise InvalidArgumentError(message)
     assert create.query is not None  # noqa: S101 - for the type checker
@@ -110,13 +112,13 @@ def run_clone(clone: Clone, tables: Tables) -> pa.RecordBatchReader:
     source = tables.table(clone.source)
     place = tables.place(clone.target, clone.location)
     there = tables.existing(place)
-    if there is not None and clone.mode == "if_not_exists":
+    if there is not None and clone.mode is CreateMode.IF_NOT_EXISTS:
         return nothing()
     _check_there(clone.mode, there, place)
     made = source.clone(
         place,
         properties=clone.properties,
-        replace=clone.mode in ("replace", "create_or_replace"),
+        replace=clone.mode in (CreateMode.REPLACE, CreateMode.CREATE_OR_REPLACE),
         storage_options=tables.storage_options,
         commit_properties=tables.commit_properties,
     )
@@ -197,14 +199,14 @@ def _alter_column(do: TableAlterer, change: AlterColumn, commit: dict[str, Any])
     name, value = column_text(change.column), change.value
     if isinstance(value, ColumnPlace):
         do.move_column(name, value.after, **commit)
-    elif change.what == "identity":
+    elif change.kind is ColumnChange.IDENTITY:
         do.sync_identity(name, **commit)
     elif isinstance(value, ColumnType):
         do.set_column_type(name, value.data_type, length=value.length, **commit)
-    elif change.what == "nullable":
+    elif change.kind is ColumnChange.NULLABLE:
         set_null = do.drop_column_not_null if value else do.set_column_not_null
         set_null(name, **commit)
-    elif change.what == "comment":
+    elif change.kind is ColumnChange.COMMENT:
         do.set_column_metadata(name, {"comment": value}, **commit)
     else:
         default = with_single_quotes(value.text) if isinstance(value, Expression) else None
@@ -221,8 +223,8 @@ def _in_single_quotes(fields: Sequence[Field], dialect: Dialect) -> list[Field]:
     out: list[Field] = []
     for field in fields:
         metadata = dict(field.metadata)
-        if (generation := metadata.get("delta.generationExpression")) is not None:
-            metadata["delta.generationExpression"] = plain(Expression(generation, 0), columns, dialect=dialect)
+        if (generation := metadata.get(GENERATION_EXPRESSION)) is not None:
+            metadata[GENERATION_EXPRESSION] = plain(Expression(generation, 0), columns, dialect=dialect)
         if (default := metadata.get("CURRENT_DEFAULT")) is not None:
             metadata["CURRENT_DEFAULT"] = with_single_quotes(default)
         out.append(field if metadata == field.metadata else Field(field.name, field.type, field.nullable, metadata))

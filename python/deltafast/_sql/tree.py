@@ -7,15 +7,18 @@ so the same records serve an engine that speaks Spark SQL itself.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from enum import Enum, StrEnum
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from deltafast._ops.merge_clause import ClauseKind, MergeAction
     from deltafast._util.write_modes import CreateMode
     from deltafast.schema import DataType, Field
 
 __all__ = [
+    "SYMLINK_MANIFEST",
     "AddColumns",
     "AddConstraint",
     "Alter",
@@ -27,6 +30,7 @@ __all__ = [
     "Clause",
     "Clone",
     "ClusterBy",
+    "ColumnChange",
     "ColumnPlace",
     "ColumnType",
     "Convert",
@@ -34,13 +38,16 @@ __all__ = [
     "Default",
     "Delete",
     "Describe",
+    "DescribeKind",
     "DropColumns",
     "DropConstraint",
     "DropFeature",
     "Expression",
     "Facts",
+    "FactsKind",
     "Generate",
     "Insert",
+    "InsertMode",
     "Merge",
     "Optimize",
     "Path",
@@ -53,6 +60,7 @@ __all__ = [
     "SetComment",
     "SetProperties",
     "Show",
+    "ShowKind",
     "Source",
     "Statement",
     "TableName",
@@ -62,6 +70,9 @@ __all__ = [
     "Vacuum",
     "Values",
 ]
+
+#: The only object of GENERATE.
+SYMLINK_MANIFEST: Final = "symlink_format_manifest"
 
 #: Parts of a column's name, `a.b` as ("a", "b").
 Path: TypeAlias = tuple[str, ...]
@@ -108,12 +119,20 @@ class Changes:
     end: int | str | None
 
 
+class FactsKind(StrEnum):
+    """Metadata that a function of a query returns, as the end of the function's name."""
+
+    FILES = "files"
+    HISTORY = "history"
+    DETAIL = "detail"
+
+
 @dataclass(frozen=True)
 class Facts:
     """`delta_files(..)`, `delta_history(..)` or `delta_detail(..)`: metadata of a table as rows."""
 
     table: TableName
-    what: Literal["files", "history", "detail"]
+    kind: FactsKind
     #: Largest number of commits of the history.
     limit: int | None = None
 
@@ -146,13 +165,28 @@ class Select:
     query: Query
 
 
+class InsertMode(Enum):
+    """Which rows an INSERT replaces."""
+
+    #: No rows.
+    APPEND = "INSERT INTO"
+    #: All rows, or those of partitions.
+    OVERWRITE = "INSERT OVERWRITE"
+    #: The rows for which a condition is true.
+    WHERE = "REPLACE WHERE"
+    #: The rows with the values of new rows in some columns.
+    USING = "REPLACE USING"
+    #: The rows that match a new row.
+    ON = "REPLACE ON"
+
+
 @dataclass(frozen=True)
 class Insert:
-    """INSERT in all its forms; `mode` determines which rows are replaced."""
+    """INSERT in all its forms."""
 
     target: TableName
     source: Source
-    mode: Literal["append", "overwrite", "where", "using", "on"] = "append"
+    mode: InsertMode = InsertMode.APPEND
     columns: tuple[str, ...] = ()
     by_name: bool = False
     partition: tuple[tuple[str, Expression | None], ...] = ()
@@ -192,10 +226,10 @@ class Update:
 
 @dataclass(frozen=True)
 class Clause:
-    """One WHEN of a MERGE; no assignments with `update` or `insert` mean all columns (`*`)."""
+    """One WHEN of a MERGE; an update or insert without assignments is of all columns (`*`)."""
 
-    rows: Literal["matched", "not_matched", "not_matched_by_source"]
-    action: Literal["update", "delete", "insert"]
+    kind: ClauseKind
+    action: MergeAction
     condition: Expression | None
     assignments: tuple[Assignment, ...] | None
 
@@ -220,7 +254,6 @@ class CreateTable:
     """CREATE or REPLACE TABLE, from columns or from a query."""
 
     target: TableName
-    #: `replace` needs an existing table, `create_or_replace` does not.
     mode: CreateMode
     columns: tuple[Field, ...] = ()
     partition_by: tuple[str, ...] = ()
@@ -287,12 +320,23 @@ class RenameColumn:
     name: str
 
 
+class ColumnChange(Enum):
+    """What ALTER COLUMN changes of a column."""
+
+    TYPE = "type"
+    NULLABLE = "nullable"
+    COMMENT = "comment"
+    DEFAULT = "default"
+    POSITION = "position"
+    IDENTITY = "identity"
+
+
 @dataclass(frozen=True)
 class AlterColumn:
     """A change of type, nullable, comment, default (None drops it) or position; SYNC IDENTITY has no value."""
 
     column: Path
-    what: Literal["type", "nullable", "comment", "default", "place", "identity"]
+    kind: ColumnChange
     value: ColumnType | bool | str | Expression | ColumnPlace | None
 
 
@@ -417,13 +461,29 @@ class Restore:
     at: TimeTravel
 
 
+class DescribeKind(Enum):
+    """What DESCRIBE returns."""
+
+    DETAIL = "DETAIL"
+    HISTORY = "HISTORY"
+    TABLE = "TABLE"
+
+
 @dataclass(frozen=True)
 class Describe:
     """DESCRIBE DETAIL, HISTORY and TABLE."""
 
     target: TableName
-    what: Literal["detail", "history", "table"]
+    kind: DescribeKind
     limit: int | None = None
+
+
+class ShowKind(Enum):
+    """What SHOW lists."""
+
+    PROPERTIES = "TBLPROPERTIES"
+    COLUMNS = "COLUMNS"
+    PARTITIONS = "PARTITIONS"
 
 
 @dataclass(frozen=True)
@@ -431,7 +491,7 @@ class Show:
     """SHOW TBLPROPERTIES, COLUMNS and PARTITIONS."""
 
     target: TableName
-    what: Literal["properties", "columns", "partitions"]
+    kind: ShowKind
     key: str | None = None
 
 

@@ -60,14 +60,14 @@ def _require_encodable(value: Any) -> None:
 
 def _null_choices(column: str, op: str, value: Any) -> FilterDNFType:
     """Return the alternatives (each a conjunction) that one tuple stands for."""
-    kind = op.strip().lower()
-    if value == "" and kind in {"=", "==", "!="}:
-        return [[(column, "!=" if kind == "!=" else "=", None)]]
-    if kind in {"in", "not in"} and not isinstance(value, (str, bytes)):
+    operator = op.strip().lower()
+    if value == "" and operator in {"=", "==", "!="}:
+        return [[(column, "!=" if operator == "!=" else "=", None)]]
+    if operator in {"in", "not in"} and not isinstance(value, (str, bytes)):
         values = list(value)
         rest = [item for item in values if item != "" and item is not None]
-        inner: FilterConjunctionType = [(column, kind, rest)] if rest else []
-        if kind == "not in":
+        inner: FilterConjunctionType = [(column, operator, rest)] if rest else []
+        if operator == "not in":
             return [[*inner, (column, "!=", None)]]
         if len(rest) < len(values):
             return [*([inner] if inner else []), [(column, "=", None)]]

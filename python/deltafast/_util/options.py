@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from deltafast.credentials.aws_profile import chosen_profile
 from deltafast.credentials.azure_identity import default_identity
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from deltafast.transaction import CommitProperties, PostCommitHookProperties
 
 __all__ = [
+    "CONSTRAINTS",
+    "UPDATES",
     "commit_options",
     "names",
     "property_strings",
@@ -135,11 +137,28 @@ def property_strings(properties: Mapping[str, Any] | None) -> dict[str, str | No
     return out
 
 
-def sql_strings(what: str, expressions: object) -> dict[str, str]:
+class SqlArgument(NamedTuple):
+    """An argument with Spark SQL expressions by name."""
+
+    name: str
+    example: str
+    #: What to give instead of a value that is not a string.
+    remedy: str
+
+
+CONSTRAINTS: Final = SqlArgument("constraints", '{"positive": "id > 0"}', "write the condition as SQL")
+UPDATES: Final = SqlArgument(
+    "updates",
+    '{"column": "column + 1"}',
+    "write it as SQL; `update` also takes Python values, as `new_values`",
+)
+
+
+def sql_strings(argument: SqlArgument, expressions: object) -> dict[str, str]:
     """Check an argument with Spark SQL expressions by name.
 
     Args:
-        what: Name of the argument.
+        argument: The argument.
         expressions: Value of the argument.
 
     Raises:
@@ -147,16 +166,12 @@ def sql_strings(what: str, expressions: object) -> dict[str, str]:
     """
     if not isinstance(expressions, Mapping):
         given = type(expressions).__name__
-        example = '{"positive": "id > 0"}' if what == "constraints" else '{"column": "column + 1"}'
-        message = f"`{what}` takes Spark SQL by name, like {example}, not a value of type {given}"
+        message = f"`{argument.name}` takes Spark SQL by name, like {argument.example}, not a value of type {given}"
         raise InvalidArgumentError(message)
     for name, sql in cast("Mapping[str, object]", expressions).items():
         if not isinstance(sql, str):
-            if what == "constraints":
-                hint = "write the condition as SQL"
-            else:
-                hint = "write it as SQL; `update` also takes Python values, as `new_values`"
-            message = f"`{name}` in `{what}` must be Spark SQL in a string, not of type {type(sql).__name__}: {hint}"
+            of = f"`{name}` in `{argument.name}`"
+            message = f"{of} must be Spark SQL in a string, not of type {type(sql).__name__}: {argument.remedy}"
             raise InvalidArgumentError(message)
     return dict(cast("Mapping[str, str]", expressions))
 

@@ -11,6 +11,7 @@ from deltafast._libraries import is_installed, require
 from deltafast._util.values import from_epoch_ms
 from deltafast.cli import show
 from deltafast.cli.opening import UsageError, column_names, is_watched, open_table
+from deltafast.doctor.finding import FindingLevel
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -268,7 +269,7 @@ def doctor(table: str, storage: dict[str, str] | None, as_json: bool, deep: bool
         show.machine([dataclasses.asdict(finding) for finding in found])
     else:
         show.findings(found, table)
-    return 1 if any(finding.level == "problem" for finding in found) else 0
+    return 1 if any(finding.level is FindingLevel.PROBLEM for finding in found) else 0
 
 
 def explain(

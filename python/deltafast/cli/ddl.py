@@ -5,6 +5,15 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from deltafast._delta_keys import (
+    COLUMN_MAPPING_MAX_COLUMN_ID,
+    GENERATION_EXPRESSION,
+    IDENTITY_ALLOW_EXPLICIT_INSERT,
+    IDENTITY_START,
+    IDENTITY_STEP,
+    MATERIALIZED_ROW_COMMIT_VERSION,
+    MATERIALIZED_ROW_ID,
+)
 from deltafast._expr.types import sql_name, type_from_json
 from deltafast._util.column_path import parts_of_text
 from deltafast.exceptions import printable
@@ -17,8 +26,8 @@ if TYPE_CHECKING:
 __all__ = ["create_statement", "quoted", "sql_type", "string"]
 
 #: Properties that the table keeps for itself.
-_OWN = {"delta.columnMapping.maxColumnId", "delta.rowTracking.materializedRowIdColumnName"} | {
-    "delta.rowTracking.materializedRowCommitVersionColumnName",
+_OWN = {COLUMN_MAPPING_MAX_COLUMN_ID, MATERIALIZED_ROW_ID} | {
+    MATERIALIZED_ROW_COMMIT_VERSION,
     "delta.inCommitTimestampEnablementVersion",
     "delta.inCommitTimestampEnablementTimestamp",
 }
@@ -99,11 +108,11 @@ def _column(field: Mapping[str, Any]) -> str:
     parts = [quoted(field["name"]), sql_type(field["type"])]
     if not field["nullable"]:
         parts.append("NOT NULL")
-    if "delta.generationExpression" in metadata:
-        parts.append(f"GENERATED ALWAYS AS ({metadata['delta.generationExpression']})")
-    if "delta.identity.start" in metadata:
-        how = "BY DEFAULT" if metadata.get("delta.identity.allowExplicitInsert") else "ALWAYS"
-        start, step = metadata["delta.identity.start"], metadata["delta.identity.step"]
+    if GENERATION_EXPRESSION in metadata:
+        parts.append(f"GENERATED ALWAYS AS ({metadata[GENERATION_EXPRESSION]})")
+    if IDENTITY_START in metadata:
+        how = "BY DEFAULT" if metadata.get(IDENTITY_ALLOW_EXPLICIT_INSERT) else "ALWAYS"
+        start, step = metadata[IDENTITY_START], metadata[IDENTITY_STEP]
         parts.append(f"GENERATED {how} AS IDENTITY (START WITH {start} INCREMENT BY {step})")
     if "CURRENT_DEFAULT" in metadata:
         parts.append(f"DEFAULT {metadata['CURRENT_DEFAULT']}")

@@ -7,9 +7,11 @@ import json
 import os
 import sys
 import time
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from deltafast._delta_keys import ENABLE_CHANGE_DATA_FEED
 from deltafast.cli import show
 from deltafast.cli.opening import UsageError, column_names, is_watched, open_table
 from deltafast.exceptions import TableNotFoundError
@@ -24,15 +26,25 @@ if TYPE_CHECKING:
 
 __all__ = ["append", "diff", "export", "merge", "tail"]
 
+
 #: Formats of files with rows, by suffix, as `pyarrow.dataset` calls them.
+class FileFormat(StrEnum):
+    """The format of a file that rows are written to."""
+
+    PARQUET = "parquet"
+    CSV = "csv"
+    JSON = "json"
+    IPC = "ipc"
+
+
 _FORMATS = {
-    ".parquet": "parquet",
-    ".csv": "csv",
-    ".json": "json",
-    ".jsonl": "json",
-    ".ndjson": "json",
-    ".arrow": "ipc",
-    ".feather": "ipc",
+    ".parquet": FileFormat.PARQUET,
+    ".csv": FileFormat.CSV,
+    ".json": FileFormat.JSON,
+    ".jsonl": FileFormat.JSON,
+    ".ndjson": FileFormat.JSON,
+    ".arrow": FileFormat.IPC,
+    ".feather": FileFormat.IPC,
 }
 
 
@@ -108,7 +120,7 @@ def tail(
     line.
     """
     opened = open_table(table, storage)
-    feed = opened.metadata().configuration.get("delta.enableChangeDataFeed", "").lower() == "true"
+    feed = opened.metadata().configuration.get(ENABLE_CHANGE_DATA_FEED, "").lower() == "true"
     start = opened.version() if starting_version is None else starting_version
     cursor: Any = None
     head: list[str] | None = None
@@ -163,7 +175,7 @@ def export(
         if as_json:
             message = "--json describes the file, which standard output is not; give a file"
             raise UsageError(message)
-        _write("csv", rows, sys.stdout.buffer)
+        _write(FileFormat.CSV, rows, sys.stdout.buffer)
         return
     target = Path(output)
     kind = _format(target)
@@ -184,7 +196,7 @@ def export(
         show.line(f"{count:,} rows of version {opened.version()} written to {output}")
 
 
-def _format(file: Path) -> str:
+def _format(file: Path) -> FileFormat:
     kind = _FORMATS.get(file.suffix.lower())
     if kind is None:
         message = f"{file} has none of the suffixes {', '.join(_FORMATS)}"
@@ -192,7 +204,7 @@ def _format(file: Path) -> str:
     return kind
 
 
-def _write(kind: str, rows: RecordBatchReader, file: Any) -> int:
+def _write(kind: FileFormat, rows: RecordBatchReader, file: Any) -> int:
     """Write rows batch by batch; returns their number.
 
     Raises:
@@ -213,16 +225,16 @@ def _write(kind: str, rows: RecordBatchReader, file: Any) -> int:
 
 
 @contextlib.contextmanager
-def _writer(kind: str, schema: pa.Schema, file: Any) -> Generator[Callable[[pa.RecordBatch], Any]]:
+def _writer(kind: FileFormat, schema: pa.Schema, file: Any) -> Generator[Callable[[pa.RecordBatch], Any]]:
     """Give the function that writes a batch."""
-    if kind == "json":
+    if kind is FileFormat.JSON:
 
         def write(batch: pa.RecordBatch) -> None:
             for row in batch.to_pylist():
                 file.write(json.dumps(show.plain(row), ensure_ascii=False, allow_nan=False).encode() + b"\n")
 
         yield write
-    elif kind == "parquet":
+    elif kind is FileFormat.PARQUET:
         from pyarrow import parquet
 
         with parquet.ParquetWriter(file, schema) as writer:
@@ -230,7 +242,7 @@ def _writer(kind: str, schema: pa.Schema, file: Any) -> Generator[Callable[[pa.R
     else:
         from pyarrow import csv, ipc
 
-        opened: Any = csv.CSVWriter(file, schema) if kind == "csv" else ipc.RecordBatchFileWriter(file, schema)
+        opened: Any = csv.CSVWriter(file, schema) if kind is FileFormat.CSV else ipc.RecordBatchFileWriter(file, schema)
         with opened as writer:
             yield writer.write
 

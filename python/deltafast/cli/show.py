@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from deltafast._display import size_text
 from deltafast._libraries import is_installed
+from deltafast.doctor.finding import FindingLevel
 from deltafast.exceptions import printable
 
 if TYPE_CHECKING:
@@ -237,7 +238,7 @@ def findings(found: Sequence[Finding], uri: str) -> None:
         _print(f"{_colored(_symbol('✓', 'ok:'), 'green', out)} {printable(uri)} is well")
     for finding in found:
         problem_mark = f"{_symbol('✗', '!!')} problem"
-        mark, color = (problem_mark, "red") if finding.level == "problem" else ("! advice", "yellow")
+        mark, color = (problem_mark, "red") if finding.level is FindingLevel.PROBLEM else ("! advice", "yellow")
         _print(f"{_colored(mark, color, out)} {printable(f'{finding.what}: {finding.message}')}")
         line(f"    {_symbol('→', '->')} {finding.remedy}")
 

@@ -14,7 +14,7 @@ from deltafast._catalog_tables.table_handle import refuse_name
 from deltafast._libraries import names_missing, require
 from deltafast._util.locations import address
 from deltafast.doctor.files import change_findings, file_findings
-from deltafast.doctor.finding import Finding, FindingList
+from deltafast.doctor.finding import BROKEN_LOG, Finding, FindingLevel, FindingList
 from deltafast.doctor.log import log_findings, look, opened
 from deltafast.exceptions import DeltaWarning
 
@@ -66,7 +66,7 @@ def examine(
         log = look(uri, storage_options)
         found = log_findings(log, shown)
         table = opened(uri, storage_options, log, found)
-        is_broken = any(finding.what == "broken-log" for finding in found)
+        is_broken = any(finding.what == BROKEN_LOG for finding in found)
         if table is not None:
             found += file_findings(table, uri, shown, deep=deep, repair_first=is_broken)
             if deep:
@@ -78,5 +78,5 @@ def examine(
     messages = dict.fromkeys(str(warning.message) for warning in said if issubclass(warning.category, DeltaWarning))
     if not is_broken:  # A file that contradicts an incomplete log may be the correct one.
         remedy = f"deltafast checkpoint {shown}  (rewrites the newest state)"
-        found += [Finding("problem", "contradicting-log", text, remedy) for text in messages]
-    return FindingList(sorted(found, key=lambda finding: finding.level != "problem"))
+        found += [Finding(FindingLevel.PROBLEM, "contradicting-log", text, remedy) for text in messages]
+    return FindingList(sorted(found, key=lambda finding: finding.level is not FindingLevel.PROBLEM))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import unquote
 
 from deltafast import _core
-from deltafast.doctor.finding import Finding, some
+from deltafast.doctor.finding import BROKEN_LOG, Finding, FindingLevel, some
 from deltafast.doctor.log import FOLDER
 from deltafast.exceptions import DeltaError, InvalidArgumentError
 
@@ -41,18 +41,18 @@ def file_findings(table: DeltaTable, uri: str, shown: str, *, deep: bool, repair
     if missing:
         message = f"{len(missing)} data files of the log are not in the store: {some(missing)}"
         remedy = f'bring them back, or give them up: deltafast.DeltaTable("{uri}").repair()'
-        out.append(Finding("problem", "missing-files", message, _REPAIR_FIRST if repair_first else remedy))
+        out.append(Finding(FindingLevel.PROBLEM, "missing-files", message, _REPAIR_FIRST if repair_first else remedy))
     if vectors:
         message = f"{len(vectors)} files of deletion vectors are not in the store: {some(vectors)}"
         remedy = (
             "bring them back, nothing else says which rows are deleted; or go back to a version before them: "
             f'deltafast.DeltaTable("{uri}").restore(VERSION)'
         )
-        out.append(Finding("problem", "missing-files", message, _REPAIR_FIRST if repair_first else remedy))
+        out.append(Finding(FindingLevel.PROBLEM, "missing-files", message, _REPAIR_FIRST if repair_first else remedy))
     orphans = None if repair_first else _tried(out, "orphan-files", lambda: table.vacuum(full=True))
     if orphans:
         message = f"{len(orphans)} files are needed by no version in the time of retention: {some(orphans)}"
-        out.append(Finding("advice", "orphan-files", message, f"deltafast vacuum {shown} --delete"))
+        out.append(Finding(FindingLevel.ADVICE, "orphan-files", message, f"deltafast vacuum {shown} --delete"))
     if deep and not missing and not vectors:
         _tried(out, "broken-file", lambda: _read(table))
     return out
@@ -62,7 +62,7 @@ def _tried(out: list[Finding], what: str, ask: Callable[[], Any]) -> Any:
     try:
         return ask()
     except DeltaError as error:
-        out.append(Finding("problem", what, str(error), "see the message"))
+        out.append(Finding(FindingLevel.PROBLEM, what, str(error), "see the message"))
         return None
 
 
@@ -91,7 +91,9 @@ def change_findings(table: DeltaTable, log: Log) -> list[Finding]:
             paths = _changes(log.text(name))
         except (DeltaError, ValueError) as error:
             message = f"{FOLDER}/{name} cannot be read: {error}"
-            out.append(Finding("problem", "broken-log", message, "bring the file back from a copy of the table"))
+            out.append(
+                Finding(FindingLevel.PROBLEM, BROKEN_LOG, message, "bring the file back from a copy of the table")
+            )
             continue
         for path in paths:
             folder = path.rpartition("/")[0]
@@ -107,7 +109,7 @@ def change_findings(table: DeltaTable, log: Log) -> list[Finding]:
     remedy = "bring them back, nothing else has these changes"
     if last < table.version():
         remedy += f"; until then the feed can be read from version {last + 1} on"
-    return [*out, Finding("problem", "missing-changes", message + some(sorted(gone)), remedy)]
+    return [*out, Finding(FindingLevel.PROBLEM, "missing-changes", message + some(sorted(gone)), remedy)]
 
 
 def _changes(text: str) -> list[str]:

@@ -3,21 +3,34 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from enum import StrEnum
 
 from deltafast._display import table_html
 
-__all__ = ["SHOWN", "Finding", "FindingList", "some"]
+__all__ = ["BROKEN_LOG", "SHOWN", "Finding", "FindingLevel", "FindingList", "some"]
 
+#: The name of findings after which the others of the log are unreliable.
+BROKEN_LOG = "broken-log"
 #: Largest number of names in a message.
 SHOWN = 3
+
+
+class FindingLevel(StrEnum):
+    """The importance of a finding."""
+
+    #: A defect.
+    PROBLEM = "problem"
+    #: A possible improvement.
+    ADVICE = "advice"
+
+    __repr__ = str.__repr__
 
 
 @dataclass(frozen=True)
 class Finding:
     """One defect (`problem`) or possible improvement (`advice`)."""
 
-    level: Literal["problem", "advice"]
+    level: FindingLevel
     #: A short name: broken-log, missing-files, orphan-files, small-files ...
     what: str
     message: str

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from deltafast.doctor.finding import Finding
+from deltafast.doctor.finding import Finding, FindingLevel
 from deltafast.layout.measure import SMALL, measure
 
 if TYPE_CHECKING:
@@ -33,25 +33,27 @@ def layout_findings(table: DeltaTable, shown: str) -> Iterator[Finding]:
     if small:
         count = sum(part.small_files for part in small)
         message = f"{count} files are smaller than {SMALL >> 20} MiB, in {len(small)} partitions"
-        yield Finding("advice", "small-files", message, f"deltafast optimize {shown}")
+        yield Finding(FindingLevel.ADVICE, "small-files", message, f"deltafast optimize {shown}")
     if layout.rows and layout.deleted_rows / layout.rows > MANY_DELETED:
         share = layout.deleted_rows / layout.rows
         message = f"deletion vectors hide {share:.0%} of the rows that are stored, in {layout.files_with_vectors} files"
-        yield Finding("advice", "deleted-rows", message, f"deltafast optimize {shown}")
+        yield Finding(FindingLevel.ADVICE, "deleted-rows", message, f"deltafast optimize {shown}")
     if layout.files_without_rows:
         message = f"{layout.files_without_rows} files have no statistics, so no predicate can leave them out"
-        yield Finding("advice", "no-statistics", message, "rewrite them: overwrite the table or partition with itself")
+        yield Finding(
+            FindingLevel.ADVICE, "no-statistics", message, "rewrite them: overwrite the table or partition with itself"
+        )
     tiny = [part for part in layout.partitions if part.bytes < SMALL_PARTITION]
     if len(tiny) >= MANY_PARTITIONS and 2 * len(tiny) > len(layout.partitions):
         message = (
             f"{len(tiny)} of {len(layout.partitions)} partitions hold less than 1 MiB: it is too finely partitioned"
         )
         remedy = "rewrite the table with fewer partitions, or with CLUSTER BY instead"
-        yield Finding("advice", "small-partitions", message, remedy)
+        yield Finding(FindingLevel.ADVICE, "small-partitions", message, remedy)
     for column in layout.columns:
         if column.clustered and layout.files >= FEW_FILES and column.share > MUCH_OVERLAP:
             message = (
                 f"the table is clustered by `{column.name}`, but the bounds of a file overlap those of "
                 f"{column.depth:.0f} of {column.files} files, on average"
             )
-            yield Finding("advice", "not-clustered", message, f"deltafast optimize {shown}")
+            yield Finding(FindingLevel.ADVICE, "not-clustered", message, f"deltafast optimize {shown}")

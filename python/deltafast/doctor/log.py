@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 from deltafast import _core
 from deltafast._handle import handle_of
 from deltafast._util.options import text_options
-from deltafast.doctor.finding import Finding, some
+from deltafast.doctor.finding import BROKEN_LOG, Finding, FindingLevel, some
 from deltafast.exceptions import DeltaError, TableNotFoundError
 from deltafast.table import DeltaTable
 
@@ -107,7 +107,7 @@ def _lost(log: Log, base: int) -> Iterator[Finding]:
     gaps = [version for version in range(base + 1, newest + 1) if version not in log.commits]
     if gaps:
         message = f"the log lacks the commits of {len(gaps)} versions: {some([str(version) for version in gaps])}"
-        yield Finding("problem", "broken-log", message, "bring the files back from a copy of the table")
+        yield Finding(FindingLevel.PROBLEM, BROKEN_LOG, message, "bring the files back from a copy of the table")
     empty = sorted(
         version for version, size in log.commits.items() if size < _LEAST and not _says_something(log, version)
     )
@@ -117,7 +117,7 @@ def _lost(log: Log, base: int) -> Iterator[Finding]:
         remedy = "bring the files back from a copy of the table; write nothing until then, and no checkpoint"
         if empty[0]:
             remedy += f"; version {empty[0] - 1} is the last that is whole"
-        yield Finding("problem", "broken-log", message, remedy)
+        yield Finding(FindingLevel.PROBLEM, BROKEN_LOG, message, remedy)
     newest = max({newest, *log.staged})
     beyond = sorted(name for name in log.sizes if _version(name) > newest)
     if beyond:
@@ -127,7 +127,7 @@ def _lost(log: Log, base: int) -> Iterator[Finding]:
         names = some([f"{FOLDER}/{name}" for name in beyond])
         message = f"the log lacks the commits of {lost}: {ends}, but there is {names}"
         remedy = "bring the files back from a copy of the table; write nothing until then: it would take their versions"
-        yield Finding("problem", "broken-log", message, remedy)
+        yield Finding(FindingLevel.PROBLEM, BROKEN_LOG, message, remedy)
 
 
 def _torn_commit(log: Log) -> tuple[str, str] | None:
@@ -170,15 +170,17 @@ def _version(name: str) -> int:
 def _slow(log: Log, base: int, shown: str) -> Iterator[Finding]:
     if log.partial:
         message = f"checkpoints are incomplete: {some([str(version) for version in sorted(log.partial)])}"
-        yield Finding("advice", "incomplete-checkpoint", message, f"deltafast checkpoint {shown}")
+        yield Finding(FindingLevel.ADVICE, "incomplete-checkpoint", message, f"deltafast checkpoint {shown}")
     behind = max(log.commits, default=-1) - base
     if behind > MANY_COMMITS:
         message = f"{behind} commits follow the newest checkpoint, which makes opening slow"
-        yield Finding("advice", "old-checkpoint", message, f"deltafast checkpoint {shown}")
+        yield Finding(FindingLevel.ADVICE, "old-checkpoint", message, f"deltafast checkpoint {shown}")
     wrong = _wrong_hint(log) if _HINT in log.sizes else None
     if wrong is not None:
         message = f"{FOLDER}/{_HINT} {wrong}, so readers have to list the log"
-        yield Finding("advice", "wrong-hint", message, f"deltafast checkpoint {shown}  (rewrites it), or delete it")
+        yield Finding(
+            FindingLevel.ADVICE, "wrong-hint", message, f"deltafast checkpoint {shown}  (rewrites it), or delete it"
+        )
 
 
 def _wrong_hint(log: Log) -> str | None:
@@ -209,7 +211,7 @@ def opened(uri: str, options: Mapping[str, str] | None, log: Log, found: list[Fi
             message, remedy = f"{message}; {torn[0]}", remedy + torn[1]
         if last is not None:
             remedy += f'; until then version {last} can be read: DeltaTable("{uri}", version={last})'
-        found.append(Finding("problem", "broken-log", message, remedy))
+        found.append(Finding(FindingLevel.PROBLEM, BROKEN_LOG, message, remedy))
         return None
     return table
 

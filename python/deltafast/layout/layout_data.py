@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from enum import StrEnum
+from typing import Any
 
 __all__ = ["LayoutData", "Overlap", "Part", "Ranges", "Size", "State"]
 
@@ -46,13 +47,24 @@ class Overlap:
         return self.depth / self.files if self.files else 0.0
 
 
+class Scale(StrEnum):
+    """How the bounds of a column became numbers."""
+
+    NUMBER = "number"
+    #: Days since 1970-01-01, UTC.
+    TIME = "time"
+    #: The position among all bounds.
+    RANK = "rank"
+
+    __repr__ = str.__repr__
+
+
 @dataclass(frozen=True)
 class Ranges:
     """The bounds of files in one column, ordered by the lower bound; of many files an even sample."""
 
     name: str
-    #: How bounds became numbers: `number`; `time` (days since 1970-01-01, UTC); `rank` (position among all bounds).
-    scale: Literal["number", "time", "rank"]
+    scale: Scale
     #: The least and the greatest bound, as text.
     least: str
     greatest: str

@@ -6,12 +6,12 @@ The result is plain data, computed by DuckDB from the list of files; `deltafast.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from deltafast._handle import handle_of
 from deltafast._libraries import names_missing
 from deltafast.exceptions import DeltaError, MissingLibraryError
-from deltafast.layout.layout_data import LayoutData, Overlap, Part, Ranges, Size, State
+from deltafast.layout.layout_data import LayoutData, Overlap, Part, Ranges, Scale, Size, State
 from deltafast.table import DeltaTable, pinned
 
 if TYPE_CHECKING:
@@ -169,12 +169,11 @@ def _ranges(connection: duckdb.DuckDBPyConnection, files: pa.Table, columns: lis
 def _ranges_of(connection: duckdb.DuckDBPyConnection, name: str, kind: pa.DataType) -> Ranges:
     import pyarrow.types as kinds
 
-    scale: Literal["number", "time", "rank"] = "rank"
-    number = "rank"
+    scale, number = Scale.RANK, "rank"
     if kinds.is_integer(kind) or kinds.is_floating(kind) or kinds.is_decimal(kind):
-        scale, number = "number", "value::DOUBLE"
+        scale, number = Scale.NUMBER, "value::DOUBLE"
     elif kinds.is_date(kind) or kinds.is_timestamp(kind):
-        scale, number = "time", "epoch(value::TIMESTAMP) / 86400"
+        scale, number = Scale.TIME, "epoch(value::TIMESTAMP) / 86400"
     low, high = _quoted(f"min.{name}"), _quoted(f"max.{name}")
     text = f"""
         WITH bounds AS (

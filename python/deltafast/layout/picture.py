@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 from deltafast._display import size_text
 from deltafast._libraries import names_missing
 from deltafast.exceptions import InvalidArgumentError, printable
-from deltafast.layout.layout_data import LayoutData
+from deltafast.layout.layout_data import LayoutData, Scale
 
 if TYPE_CHECKING:
     import os
@@ -51,13 +51,13 @@ def draw(layout: LayoutData, path: str | os.PathLike[str]) -> None:
         >>> draw(measure(DeltaTable("cities")), "cities.svg")
     """
     target = Path(path)
-    kind = target.suffix.lower()
-    if kind not in _FORMATS:
-        message = f"a picture ends in {', '.join(_FORMATS)}, not in {kind or 'nothing'!r}"
+    suffix = target.suffix.lower()
+    if suffix not in _FORMATS:
+        message = f"a picture ends in {', '.join(_FORMATS)}, not in {suffix or 'nothing'!r}"
         raise InvalidArgumentError(message)
     figure = _figure(layout)
     try:
-        _write(layout, figure, target, kind)
+        _write(layout, figure, target, suffix)
     except OSError as error:
         message = f"the picture {target} cannot be written: {error.strerror or error}"
         raise InvalidArgumentError(message, path=str(target)) from error
@@ -81,22 +81,22 @@ def _svg_of(figure: Any) -> str:
     return picture[picture.index("<svg") :]
 
 
-def _write(layout: LayoutData, figure: Any, target: Path, kind: str) -> None:
-    if kind != ".html":
-        _save(figure, target, kind)
+def _write(layout: LayoutData, figure: Any, target: Path, suffix: str) -> None:
+    if suffix != ".html":
+        _save(figure, target, suffix)
         return
     title = escape(printable(f"{layout.name} at version {layout.version}"))
     page = f"<!doctype html><meta charset='utf-8'><title>{title}</title>{_svg_of(figure)}\n"
     target.write_text(page, encoding="utf-8")
 
 
-def _save(figure: Any, target: Any, kind: str) -> None:
+def _save(figure: Any, target: Any, suffix: str) -> None:
     import matplotlib as mpl
 
     # Equal layouts produce equal files.
     same = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
     with cast("Any", mpl).rc_context({"svg.hashsalt": "deltafast", "svg.fonttype": "none"}):
-        figure.savefig(target, format=kind[1:], metadata=same.get(kind), dpi=120)
+        figure.savefig(target, format=suffix[1:], metadata=same.get(suffix), dpi=120)
 
 
 def _figure(layout: LayoutData) -> Any:
@@ -169,10 +169,10 @@ def _draw_ranges(axis: Any, ranges: Ranges) -> None:
     axis.set_title(f"values of {_label(ranges.name)} in each file")
     axis.set_ylabel("files", fontsize=8)
     axis.set_yticks([])
-    if ranges.scale == "time":
+    if ranges.scale is Scale.TIME:
         axis.xaxis_date()
         axis.tick_params(axis="x", rotation=30)
-    elif ranges.scale == "rank":
+    elif ranges.scale is Scale.RANK:
         ends = [0.0, max(ranges.high)] if max(ranges.high) else [0.0]
         axis.set_xticks(ends, [_label(text, _LONGEST) for text in (ranges.least, ranges.greatest)][: len(ends)])
 

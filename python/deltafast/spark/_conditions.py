@@ -7,6 +7,7 @@ sentences are those of delta-spark 4.4; `tests/golden/spark_errors.json` has its
 
 from __future__ import annotations
 
+from enum import Enum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from deltafast._error_codes import ERROR_PARAMETERS, ErrorCode
@@ -14,7 +15,7 @@ from deltafast._error_codes import ERROR_PARAMETERS, ErrorCode
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["CONFLICT_CONDITIONS", "ErrorCondition", "condition_of"]
+__all__ = ["CONFLICT_CONDITIONS", "ErrorCondition", "Operation", "condition_of"]
 
 
 class ErrorCondition(NamedTuple):
@@ -69,6 +70,20 @@ CONFLICT_CONDITIONS: Final = {
 }
 
 
+class Operation(Enum):
+    """What was done when an error was raised, as far as its condition depends on that."""
+
+    #: A table in a query, or a change of rows.
+    RELATION = "relation"
+    WRITE = "write"
+    RESTORE = "restore"
+    HISTORY = "history"
+    OPTIMIZE = "optimize"
+    STREAM = "stream"
+    #: Any other statement.
+    COMMAND = "command"
+
+
 class _Condition(NamedTuple):
     """The condition of a code."""
 
@@ -77,32 +92,32 @@ class _Condition(NamedTuple):
     #: With the code's parameters in braces.
     sentence: str = ""
     #: The operation in which the code has the condition; any if None.
-    operation: str | None = None
+    operation: Operation | None = None
 
 
 #: The conditions of a code; the first whose operation fits is taken.
 _CONDITIONS: Final[dict[ErrorCode, tuple[_Condition, ...]]] = {
     # tables that do not exist
     ErrorCode.TABLE_NOT_FOUND: (
-        _Condition("PATH_NOT_FOUND", "42K03", "Path does not exist: {path}", "relation"),
+        _Condition("PATH_NOT_FOUND", "42K03", "Path does not exist: {path}", Operation.RELATION),
         _Condition(
             "DELTA_TABLE_ONLY_OPERATION",
             "0AKDD",
             "`{path}` is not a Delta table. DESCRIBE HISTORY is only supported for Delta tables",
-            "history",
+            Operation.HISTORY,
         ),
-        _Condition("DELTA_SCHEMA_NOT_SET", "KD008", "Table schema is not set", "stream"),
+        _Condition("DELTA_SCHEMA_NOT_SET", "KD008", "Table schema is not set", Operation.STREAM),
         _Condition("DELTA_MISSING_DELTA_TABLE", "42P01", "`{path}` is not a Delta table"),
     ),
     ErrorCode.NOT_A_DELTA_TABLE: (
-        _Condition("DELTA_TABLE_NOT_FOUND", "42P01", "Delta table `{path}` doesn't exist", "relation"),
+        _Condition("DELTA_TABLE_NOT_FOUND", "42P01", "Delta table `{path}` doesn't exist", Operation.RELATION),
         _Condition(
             "DELTA_TABLE_ONLY_OPERATION",
             "0AKDD",
             "`{path}` is not a Delta table. DESCRIBE HISTORY is only supported for Delta tables",
-            "history",
+            Operation.HISTORY,
         ),
-        _Condition("DELTA_SCHEMA_NOT_SET", "KD008", "Table schema is not set", "stream"),
+        _Condition("DELTA_SCHEMA_NOT_SET", "KD008", "Table schema is not set", Operation.STREAM),
         _Condition("DELTA_MISSING_DELTA_TABLE", "42P01", "`{path}` is not a Delta table"),
     ),
     ErrorCode.NOT_A_CATALOG_TABLE: (
@@ -124,7 +139,7 @@ _CONDITIONS: Final[dict[ErrorCode, tuple[_Condition, ...]]] = {
             "DELTA_CANNOT_RESTORE_TIMESTAMP_GREATER",
             "22003",
             ("Cannot restore table to timestamp ({timestamp}) as it is after the latest version available"),
-            "restore",
+            Operation.RESTORE,
         ),
         _Condition(
             "DELTA_TIMESTAMP_GREATER_THAN_COMMIT",
@@ -222,7 +237,10 @@ _CONDITIONS: Final[dict[ErrorCode, tuple[_Condition, ...]]] = {
     ),
     ErrorCode.EXPRESSION_SYNTAX_ERROR: (
         _Condition(
-            "DELTA_FAILED_RECOGNIZE_PREDICATE", "42601", "Cannot recognize the predicate '{expression}'", "write"
+            "DELTA_FAILED_RECOGNIZE_PREDICATE",
+            "42601",
+            "Cannot recognize the predicate '{expression}'",
+            Operation.WRITE,
         ),
     ),
     ErrorCode.OVERWRITE_SCHEMA_WITH_DYNAMIC_PARTITIONS: (
@@ -321,7 +339,7 @@ _CONDITIONS: Final[dict[ErrorCode, tuple[_Condition, ...]]] = {
             "DELTA_ZORDERING_COLUMN_DOES_NOT_EXIST",
             "42703",
             "Z-Ordering column {column} does not exist in data schema",
-            "optimize",
+            Operation.OPTIMIZE,
         ),
         _Condition(
             "UNRESOLVED_COLUMN.WITH_SUGGESTION",
@@ -334,7 +352,7 @@ _CONDITIONS: Final[dict[ErrorCode, tuple[_Condition, ...]]] = {
             "DELTA_ZORDERING_COLUMN_DOES_NOT_EXIST",
             "42703",
             "Z-Ordering column {column} does not exist in data schema",
-            "optimize",
+            Operation.OPTIMIZE,
         ),
         _Condition(
             "UNRESOLVED_COLUMN.WITH_SUGGESTION",
@@ -603,14 +621,15 @@ _CONDITIONS: Final[dict[ErrorCode, tuple[_Condition, ...]]] = {
 }
 
 
-def condition_of(code: ErrorCode, parameters: Mapping[str, str], operation: str | None = None) -> ErrorCondition | None:
+def condition_of(
+    code: ErrorCode, parameters: Mapping[str, str], operation: Operation | None = None
+) -> ErrorCondition | None:
     """Return the condition of an error, if delta-spark has one.
 
     Args:
         code: The code of the error.
         parameters: Its parameters.
-        operation: What was done: `relation` (a table in a query or a change of rows), `write`, `restore`, `history`,
-            `optimize`, `stream`, or `command` for other statements; None for anything else.
+        operation: What was done; None for what is not a statement.
     """
     if not parameters.keys() >= set(ERROR_PARAMETERS[code]):
         # The code is only that of the error's class.

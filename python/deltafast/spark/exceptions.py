@@ -25,7 +25,7 @@ from deltafast.spark._option_names import as_option
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
-    from deltafast.spark._conditions import ErrorCondition
+    from deltafast.spark._conditions import ErrorCondition, Operation
 
 __all__ = [
     "ConcurrentAppendException",
@@ -186,7 +186,7 @@ _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
 
-def as_spark_error(error: BaseException, operation: str | None = None) -> BaseException:
+def as_spark_error(error: BaseException, operation: Operation | None = None) -> BaseException:
     """Return an exception of deltafast as the corresponding class of this module, others unchanged.
 
     Args:
@@ -259,7 +259,7 @@ def set_failure(error: BaseException, failure: Any) -> tuple[BaseException, str]
 
 
 @contextmanager
-def during(operation: str) -> Generator[None]:
+def during(operation: Operation) -> Generator[None]:
     """Note in exceptions of deltafast what was done, for `as_spark_error`."""
     try:
         yield
@@ -279,7 +279,7 @@ class translated:  # noqa: N801 - used as a statement and as a decorator
         DeltaError: The exception that was raised, as the corresponding class of this module.
     """
 
-    def __init__(self, operation: str | None = None) -> None:
+    def __init__(self, operation: Operation | None = None) -> None:
         self._operation = operation
 
     def __enter__(self) -> None:

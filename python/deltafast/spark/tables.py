@@ -9,11 +9,19 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from deltafast._delta_keys import (
+    GENERATION_EXPRESSION,
+    IDENTITY_ALLOW_EXPLICIT_INSERT,
+    IDENTITY_START,
+    IDENTITY_STEP,
+    MIN_READER_VERSION,
+    MIN_WRITER_VERSION,
+)
 from deltafast._expr.errors import UnsupportedExpressionError
 from deltafast._expr.stored import with_single_quotes
 from deltafast._handle import handle_of
 from deltafast._ops.alter import TableFeatures
-from deltafast._ops.merge import MergeClause
+from deltafast._ops.merge_clause import ClauseKind, MergeAction, MergeClause
 from deltafast._sql import tree
 from deltafast._sql.answers import counts
 from deltafast._sql.reading import read_statement
@@ -21,7 +29,9 @@ from deltafast._sql.run_changes import check_order, merged, rows_of, values_of
 from deltafast._sql.run_maintenance import run_describe, run_generate, run_optimize, run_restore, run_vacuum
 from deltafast._sql.run_tables import run_convert
 from deltafast._util.dialect import Dialect
+from deltafast._util.write_modes import CreateMode
 from deltafast.exceptions import ErrorCode, InvalidArgumentError, TableNotFoundError
+from deltafast.spark._conditions import Operation
 from deltafast.spark._scan.physical_columns import field_of
 from deltafast.spark._scan.reader import followed
 from deltafast.spark._session.cached_rows import refresh_dependents
@@ -51,8 +61,6 @@ from deltafast.table import pinned
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from deltafast._core_types import ClauseAction
-    from deltafast._util.write_modes import CreateMode
     from deltafast.spark._session.storage import Place
     from deltafast.spark._sql.column_to_sql import Sides
 
@@ -187,22 +195,22 @@ class DeltaTable:
     @classmethod
     def create(cls, sparkSession: Any = None) -> DeltaTableBuilder:  # noqa: N803
         """Return a builder of a new table, which raises an error if the table exists."""
-        return DeltaTableBuilder(session_of(sparkSession), "create", cls)
+        return DeltaTableBuilder(session_of(sparkSession), CreateMode.CREATE, cls)
 
     @classmethod
     def createIfNotExists(cls, sparkSession: Any = None) -> DeltaTableBuilder:  # noqa: N802, N803
         """Return a builder of a new table, which leaves an existing table unchanged."""
-        return DeltaTableBuilder(session_of(sparkSession), "if_not_exists", cls)
+        return DeltaTableBuilder(session_of(sparkSession), CreateMode.IF_NOT_EXISTS, cls)
 
     @classmethod
     def replace(cls, sparkSession: Any = None) -> DeltaTableBuilder:  # noqa: N803
         """Return a builder that replaces an existing table."""
-        return DeltaTableBuilder(session_of(sparkSession), "replace", cls)
+        return DeltaTableBuilder(session_of(sparkSession), CreateMode.REPLACE, cls)
 
     @classmethod
     def createOrReplace(cls, sparkSession: Any = None) -> DeltaTableBuilder:  # noqa: N802, N803
         """Return a builder that creates a table, or replaces an existing one."""
-        return DeltaTableBuilder(session_of(sparkSession), "create_or_replace", cls)
+        return DeltaTableBuilder(session_of(sparkSession), CreateMode.CREATE_OR_REPLACE, cls)
 
     # --- rows ------------------------------------------------------------------------------------
 
@@ -294,7 +302,7 @@ class DeltaTable:
 
     # --- metadata --------------------------------------------------------------------------------
 
-    @translated("history")
+    @translated(Operation.HISTORY)
     def history(self, limit: int | None = None) -> Any:
         """Return the commits of the table, newest first, as a data frame with delta-spark's columns."""
         return history_of(self._session, self._place, self._newest(), limit)
@@ -306,7 +314,7 @@ class DeltaTable:
             _TABLE if self._name is None or path_in(self._name) else tree.TableName(self._name, by_path=False, pos=0)
         )
         tables = self._tables() if target is _TABLE else SparkTables.of(self._session)
-        return answered(self._session, run_describe(tree.Describe(target, "detail"), tables))
+        return answered(self._session, run_describe(tree.Describe(target, tree.DescribeKind.DETAIL), tables))
 
     # --- maintenance -----------------------------------------------------------------------------
 
@@ -337,18 +345,18 @@ class DeltaTable:
         Raises:
             InvalidArgumentError: There is no such mode.
         """
-        if str(mode).lower() != "symlink_format_manifest":
+        if str(mode).lower() != tree.SYMLINK_MANIFEST:
             message = f"there is no mode {mode!r} of GENERATE; there is symlink_format_manifest"
             raise InvalidArgumentError(message)
         run_generate(tree.Generate(_TABLE), self._tables())
 
-    @translated("restore")
+    @translated(Operation.RESTORE)
     def restoreToVersion(self, version: int) -> Any:  # noqa: N802
         """Restore the table to an older version, as a new version; returns metrics as a data frame."""
         check(version, "version", int)
         return self._restored(tree.TimeTravel(version=version))
 
-    @translated("restore")
+    @translated(Operation.RESTORE)
     def restoreToTimestamp(self, timestamp: str) -> Any:  # noqa: N802
         """Restore the table to the version at a timestamp, `yyyy-MM-dd` or `yyyy-MM-dd HH:mm:ss`, as a new version."""
         check(timestamp, "timestamp", str)
@@ -372,7 +380,7 @@ class DeltaTable:
             return
         readerVersion = max(readerVersion, now.min_reader_version)  # noqa: N806
         writerVersion = max(writerVersion, now.min_writer_version)  # noqa: N806
-        versions = {"delta.minReaderVersion": str(readerVersion), "delta.minWriterVersion": str(writerVersion)}
+        versions = {MIN_READER_VERSION: str(readerVersion), MIN_WRITER_VERSION: str(writerVersion)}
         table.alter.set_table_properties(versions, commit_properties=commit)
 
     @translated()
@@ -549,15 +557,15 @@ class DeltaMergeBuilder:
             ValueError: `set` is missing.
             TypeError: An argument is neither a string nor a column.
         """
-        return self._with("matched", "update", condition, set, "'set' in whenMatchedUpdate")
+        return self._with(ClauseKind.MATCHED, MergeAction.UPDATE, condition, set, "'set' in whenMatchedUpdate")
 
     def whenMatchedUpdateAll(self, condition: Any = None) -> DeltaMergeBuilder:  # noqa: N802
         """Set all columns of a matched row to the values of the source's columns of the same names."""
-        return self._with("matched", "update", condition)
+        return self._with(ClauseKind.MATCHED, MergeAction.UPDATE, condition)
 
     def whenMatchedDelete(self, condition: Any = None) -> DeltaMergeBuilder:  # noqa: N802
         """Delete a matched row."""
-        return self._with("matched", "delete", condition)
+        return self._with(ClauseKind.MATCHED, MergeAction.DELETE, condition)
 
     def whenNotMatchedInsert(self, condition: Any = None, values: Any = None) -> DeltaMergeBuilder:  # noqa: N802
         """Insert a row for a row of the source without a match.
@@ -570,11 +578,13 @@ class DeltaMergeBuilder:
             ValueError: `values` is missing.
             TypeError: An argument is neither a string nor a column.
         """
-        return self._with("not_matched", "insert", condition, values, "'values' in whenNotMatchedInsert")
+        return self._with(
+            ClauseKind.NOT_MATCHED, MergeAction.INSERT, condition, values, "'values' in whenNotMatchedInsert"
+        )
 
     def whenNotMatchedInsertAll(self, condition: Any = None) -> DeltaMergeBuilder:  # noqa: N802
         """Insert each row of the source without a match."""
-        return self._with("not_matched", "insert", condition)
+        return self._with(ClauseKind.NOT_MATCHED, MergeAction.INSERT, condition)
 
     def whenNotMatchedBySourceUpdate(  # noqa: N802
         self,
@@ -582,11 +592,17 @@ class DeltaMergeBuilder:
         set: Any = None,  # noqa: A002
     ) -> DeltaMergeBuilder:
         """Set columns of a row without a match in the source to new values; see `whenMatchedUpdate`."""
-        return self._with("by_source", "update", condition, set, "'set' in whenNotMatchedBySourceUpdate")
+        return self._with(
+            ClauseKind.NOT_MATCHED_BY_SOURCE,
+            MergeAction.UPDATE,
+            condition,
+            set,
+            "'set' in whenNotMatchedBySourceUpdate",
+        )
 
     def whenNotMatchedBySourceDelete(self, condition: Any = None) -> DeltaMergeBuilder:  # noqa: N802
         """Delete a row without a match in the source."""
-        return self._with("by_source", "delete", condition)
+        return self._with(ClauseKind.NOT_MATCHED_BY_SOURCE, MergeAction.DELETE, condition)
 
     def withSchemaEvolution(self) -> DeltaMergeBuilder:  # noqa: N802
         """Add columns and fields of the source that a clause assigns to the table's schema."""
@@ -616,7 +632,7 @@ class DeltaMergeBuilder:
 
     @translated()
     def _with(
-        self, kind: str, action: ClauseAction, condition: Any, values: Any = None, what: str | None = None
+        self, kind: ClauseKind, action: MergeAction, condition: Any, values: Any = None, what: str | None = None
     ) -> DeltaMergeBuilder:
         updates = None if what is None else as_values(values, self._sides, what)
         clause = MergeClause(kind, action, as_condition(condition, self._sides), updates)
@@ -680,7 +696,7 @@ class DeltaOptimizeBuilder:
         names = columns_of(cols, "Z-order column must be str.")
         return self._run(tuple((name,) for name in names))
 
-    @translated("optimize")
+    @translated(Operation.OPTIMIZE)
     def _run(self, columns: tuple[tuple[str, ...], ...]) -> Any:
         where = " AND ".join(f"({text})" for text in self._filters)
         wanted = tree.Optimize(
@@ -730,7 +746,7 @@ class DeltaTableBuilder:
         made: type[DeltaTable],
     ) -> None:
         self._session = session
-        self._mode: CreateMode = mode
+        self._mode = mode
         self._made = made
         self._name: str | None = None
         self._location: str | None = None
@@ -798,7 +814,7 @@ class DeltaTableBuilder:
             raise ValueError(message)
         kind = DataType.fromDDL(dataType) if isinstance(dataType, str) else dataType
         metadata = _generated(generatedAlwaysAs, generatedByDefaultAs)
-        if "delta.identity.step" in metadata and not isinstance(kind, LongType):
+        if IDENTITY_STEP in metadata and not isinstance(kind, LongType):
             message = f"the column `{colName}` counts, so it must be BIGINT, not {kind.simpleString().upper()}"
             raise UnsupportedTypeException(message, column=colName)
         if comment is not None:
@@ -880,7 +896,7 @@ def _generated(always: Any, by_default: Any) -> dict[str, Any]:
     """Return the column metadata that describes how values are generated."""
     metadata: dict[str, Any] = {}
     if isinstance(always, str):
-        metadata["delta.generationExpression"] = with_single_quotes(always)
+        metadata[GENERATION_EXPRESSION] = with_single_quotes(always)
     elif isinstance(always, IdentityGenerator):
         metadata |= _identity(always, explicit=False)
     elif always is not None:
@@ -897,7 +913,7 @@ def _identity(generator: IdentityGenerator, *, explicit: bool) -> dict[str, Any]
         message = "Column identity generation requires step to be non-zero."
         raise ValueError(message)
     return {
-        "delta.identity.start": generator.start,
-        "delta.identity.step": generator.step,
-        "delta.identity.allowExplicitInsert": explicit,
+        IDENTITY_START: generator.start,
+        IDENTITY_STEP: generator.step,
+        IDENTITY_ALLOW_EXPLICIT_INSERT: explicit,
     }

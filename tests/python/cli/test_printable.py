@@ -33,7 +33,7 @@ from deltafast.check import Finding as StoreFinding
 from deltafast.check import StoreCheck
 from deltafast.cli import main, parser, show
 from deltafast.doctor import Finding, examine
-from deltafast.doctor.finding import FindingList
+from deltafast.doctor.finding import FindingLevel, FindingList
 from deltafast.exceptions import DeltaError, DeltaWarning, printable
 from deltafast.layout import measure
 from deltafast.transaction import AddAction, CommitProperties, RemoveAction
@@ -487,8 +487,8 @@ SHOWN: dict[str, Any] = {
     ),
     "repr of commit properties": lambda _: repr(CommitProperties(custom_metadata={NASTY: NASTY})),
     "repr of a check of a store": lambda _: repr(STORE),
-    "repr of a finding": lambda _: repr(Finding("problem", NASTY, NASTY, NASTY)),
-    "HTML of findings": lambda _: FindingList([Finding("problem", NASTY, NASTY, NASTY)])._repr_html_(),
+    "repr of a finding": lambda _: repr(Finding(FindingLevel.PROBLEM, NASTY, NASTY, NASTY)),
+    "HTML of findings": lambda _: FindingList([Finding(FindingLevel.PROBLEM, NASTY, NASTY, NASTY)])._repr_html_(),
     "repr of findings": lambda t: repr(examine(local_path(t.table_uri))),
     "an unknown column": lambda t: error_of(lambda: t.to_pyarrow_table(columns=[NASTY])),
     "an unknown column of a predicate": lambda t: error_of(lambda: t.count(f"`{NASTY}` = 1")),

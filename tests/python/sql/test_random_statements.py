@@ -24,6 +24,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 import deltafast
+from deltafast._ops.merge_clause import MergeAction
 from deltafast._sql import tree
 from deltafast._sql.reading import read_statement
 from random_statements import Case, Choices, Kind, draw_case
@@ -82,7 +83,7 @@ def run(package: Any, folder: pathlib.Path, text: str, sources: list[pa.Table]) 
                 merge_schema=statement.evolve,
             )
             for clause in statement.clauses:
-                when = getattr(merger, f"when_{clause.rows}_{clause.action}" + "_all" * _takes_all(clause))
+                when = getattr(merger, f"when_{clause.kind.name.lower()}_{clause.action}" + "_all" * _takes_all(clause))
                 condition = spelled(clause.condition, package)
                 if clause.assignments is None:
                     merger = when(condition)
@@ -95,7 +96,7 @@ def run(package: Any, folder: pathlib.Path, text: str, sources: list[pa.Table]) 
 
 
 def _takes_all(clause: tree.Clause) -> bool:
-    return clause.assignments is None and clause.action != "delete"
+    return clause.assignments is None and clause.action is not MergeAction.DELETE
 
 
 def rows(table: Any) -> Any:

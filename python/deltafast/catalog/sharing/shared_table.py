@@ -12,6 +12,7 @@ from collections import defaultdict
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from deltafast._delta_keys import ENABLE_CHANGE_DATA_FEED
 from deltafast.catalog.catalog_error import CatalogError
 from deltafast.catalog.sharing.client import SharingClient, timestamp_text
 from deltafast.catalog.sharing.profile import ShareProfile
@@ -31,7 +32,6 @@ _LOG = "_delta_log"
 _CHECKPOINT_ID = "00000000-0000-4000-8000-000000000000"
 #: The most versions of a range: the log has a file for each.
 _VERSIONS = 1_000_000
-_CHANGE_DATA_FEED = "delta.enableChangeDataFeed"
 
 
 class SharedSnapshot(NamedTuple):
@@ -223,7 +223,7 @@ class _ChangeLog:
         """Add a line of the answer."""
         if isinstance(line, MetadataLine):
             # The server gives changes only where the feed is recorded.
-            line.action["configuration"][_CHANGE_DATA_FEED] = "true"
+            line.action["configuration"][ENABLE_CHANGE_DATA_FEED] = "true"
             if line.version is not None:
                 self._metadata.setdefault(line.version, line.action)
         if not isinstance(line, FileLine):

@@ -8,6 +8,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from urllib.parse import quote
 
+from deltafast._delta_keys import CATALOG_MANAGED_FEATURE
 from deltafast.catalog.catalog_error import CatalogError
 from deltafast.catalog.missing_table import missing_table
 from deltafast.catalog.rest_client import OAuthClient, RestClient
@@ -59,7 +60,7 @@ class CatalogTable(NamedTuple):
     @property
     def is_managed(self) -> bool:
         """Whether the catalog owns the commits of the table."""
-        return self.loaded is not None and self.loaded.properties.get("delta.feature.catalogManaged") == "supported"
+        return self.loaded is not None and self.loaded.properties.get(CATALOG_MANAGED_FEATURE) == "supported"
 
 
 class UnityCatalog:
@@ -283,7 +284,7 @@ class UnityCatalog:
             message = f"{name} is not a table of Delta Lake: it has the format {shown}"
             raise DeltaProtocolError(message)
         refuse_policies(name, answer.members)
-        if kind == "MANAGED" and "delta.feature.catalogManaged" in answer.text_map("properties"):
+        if kind == "MANAGED" and CATALOG_MANAGED_FEATURE in answer.text_map("properties"):
             message = f"{name} is a managed table, and {self._client.server} has no Delta API to commit to it"
             raise DeltaProtocolError(message)
         location = checked_location(answer.text("storage_location"))

@@ -7,8 +7,9 @@ import json
 import time
 from typing import TYPE_CHECKING, Any
 
+from deltafast._delta_keys import UNIFORM_FORMATS
 from deltafast.catalog.catalog_error import CatalogError
-from deltafast.catalog.unity.loaded_table import UNIFORM, has_uniform, loaded_table
+from deltafast.catalog.unity.loaded_table import has_uniform, loaded_table
 from deltafast.catalog.unity.log_actions import commit_report, updates
 from deltafast.catalog.unity.table_policies import refuse_policies
 
@@ -167,6 +168,6 @@ def timestamp_of(actions: list[dict[str, Any]]) -> int:
 def uniform_refusal(name: TableName) -> str:
     """Return why there are no commits to a table with Iceberg metadata."""
     return (
-        f"{name} has Iceberg metadata (UniForm, `{UNIFORM}`), and a commit to it must carry new Iceberg metadata "
-        "(`uniform.iceberg`), which deltafast does not write: write to it with an engine that does"
+        f"{name} has Iceberg metadata (UniForm, `{UNIFORM_FORMATS}`), and a commit to it must carry new Iceberg "
+        "metadata (`uniform.iceberg`), which deltafast does not write: write to it with an engine that does"
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
+from deltafast._delta_keys import UNIFORM_FORMATS
 from deltafast.catalog.catalog_error import CatalogError
 from deltafast.catalog.committer import LogTail, StagedCommit
 from deltafast.catalog.server_text import checked_location, server_text
@@ -14,10 +15,9 @@ if TYPE_CHECKING:
 
     from deltafast.catalog.json_answer import JsonObject
 
-__all__ = ["UNIFORM", "LoadedTable", "has_uniform", "loaded_table"]
+__all__ = ["LoadedTable", "has_uniform", "loaded_table"]
 
 #: The property that names the formats of which a table has metadata.
-UNIFORM = "delta.universalFormat.enabledFormats"
 #: The name of a staged commit: its version, and what makes it unique.
 _STAGED = re.compile(r"(?P<version>\d{20})\.[A-Za-z0-9_-]{1,128}\.json", re.ASCII)
 
@@ -58,7 +58,7 @@ def loaded_table(answer: JsonObject) -> LoadedTable:
 
 def has_uniform(properties: Mapping[str, str]) -> bool:
     """Return whether a table with these properties has Iceberg metadata (UniForm)."""
-    return any(name.strip().lower() == "iceberg" for name in properties.get(UNIFORM, "").split(","))
+    return any(name.strip().lower() == "iceberg" for name in properties.get(UNIFORM_FORMATS, "").split(","))
 
 
 def _log_tail(answer: JsonObject) -> LogTail:

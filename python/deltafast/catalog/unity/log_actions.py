@@ -5,17 +5,19 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from deltafast._delta_keys import CLUSTERING_DOMAIN, MIN_READER_VERSION, MIN_WRITER_VERSION
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 __all__ = ["columns_of", "commit_report", "definition", "protocol_of", "updates"]
 
 #: Domains that the catalog keeps.
-_DOMAINS = ("delta.clustering", "delta.rowTracking")
+_DOMAINS = (CLUSTERING_DOMAIN, "delta.rowTracking")
 #: Properties that the server adds by itself.
 _DERIVED = (
-    "delta.minReaderVersion",
-    "delta.minWriterVersion",
+    MIN_READER_VERSION,
+    MIN_WRITER_VERSION,
     "delta.clusteringColumns",
     "delta.lastUpdateVersion",
     "delta.lastCommitTimestamp",

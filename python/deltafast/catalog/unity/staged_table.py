@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
+from deltafast._delta_keys import COLUMN_MAPPING_MODE, ENABLE_ROW_TRACKING
 from deltafast.catalog.catalog_error import CatalogError
 from deltafast.catalog.committer import LogTail, StagedCommit
 from deltafast.catalog.server_text import checked_location
@@ -26,8 +27,8 @@ __all__ = ["StagedTable"]
 _BY_PROPERTY = {
     "inCommitTimestamp": "delta.enableInCommitTimestamps",
     "deletionVectors": "delta.enableDeletionVectors",
-    "rowTracking": "delta.enableRowTracking",
-    "columnMapping": "delta.columnMapping.mode",
+    "rowTracking": ENABLE_ROW_TRACKING,
+    "columnMapping": COLUMN_MAPPING_MODE,
     "v2Checkpoint": "delta.checkpointPolicy",
 }
 

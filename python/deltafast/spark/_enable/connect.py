@@ -9,8 +9,9 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any, Final
 
-from deltafast._util.write_modes import save_mode
+from deltafast._util.write_modes import WriteMode, save_mode
 from deltafast.exceptions import DeltaError, ErrorCode, InvalidArgumentError
+from deltafast.spark._conditions import Operation
 from deltafast.spark._enable.dataframe_writer import (
     columns_of,
     note_of,
@@ -100,7 +101,7 @@ def put(replace: Replace) -> None:
 
 
 def _load(before: Any) -> Any:
-    @translated("relation")
+    @translated(Operation.RELATION)
     def load(reader: Any, path: Any = None, format: Any = None, schema: Any = None, **options: Any) -> Any:  # noqa: A002
         known = options_to_load(reader, reader._client, path, format, schema, options)
         if known is None:
@@ -111,7 +112,7 @@ def _load(before: Any) -> Any:
 
 
 def _table(before: Any) -> Any:
-    @translated("relation")
+    @translated(Operation.RELATION)
     def table(reader: Any, tableName: str) -> Any:  # noqa: N803 - PySpark's name
         there = place_of_name(Session(reader._client), tableName)
         if there is None:
@@ -138,7 +139,7 @@ def frame_of(writer: Any) -> Any:
 
 
 def _save(before: Any) -> Any:
-    @translated("write")
+    @translated(Operation.WRITE)
     def save(
         writer: Any,
         path: str | None = None,
@@ -158,7 +159,7 @@ def _save(before: Any) -> Any:
 
 
 def _save_as_table(before: Any) -> Any:
-    @translated("write")
+    @translated(Operation.WRITE)
     def save_as_table(
         writer: Any,
         name: str,
@@ -172,9 +173,9 @@ def _save_as_table(before: Any) -> Any:
             before(writer, name)
             return
         there, mode = place_of_name(session, name), save_mode(note.mode)
-        if there is not None and mode == "ignore":
+        if there is not None and mode is WriteMode.IGNORE:
             return
-        if there is not None and mode == "error":
+        if there is not None and mode is WriteMode.ERROR:
             message = f"the table {name} already exists at {there}; append to it, or overwrite it"
             raise InvalidArgumentError(
                 message, code=ErrorCode.CATALOG_TABLE_EXISTS, parameters={"table": name, "path": there}
@@ -190,7 +191,7 @@ def _save_as_table(before: Any) -> Any:
 
 
 def _insert_into(before: Any) -> Any:
-    @translated("write")
+    @translated(Operation.WRITE)
     def insert_into(writer: Any, tableName: str, overwrite: bool | None = None) -> None:  # noqa: N803
         note, spark = note_of(writer), writer._spark
         session = Session(spark)
@@ -198,7 +199,7 @@ def _insert_into(before: Any) -> Any:
         if there is None:
             before(writer, tableName, overwrite)
             return
-        replaces = note.mode == "overwrite" if overwrite is None else overwrite
+        replaces = save_mode(note.mode) is WriteMode.OVERWRITE if overwrite is None else overwrite
         rows = columns_of(frame_of(writer), spark.table(tableName), tableName, evolves=session.merges_schemas)
         write_inserted(session, rows, note, there, replaces=replaces)
 

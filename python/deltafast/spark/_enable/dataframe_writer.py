@@ -10,8 +10,9 @@ import json
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
-from deltafast._util.write_modes import save_mode
+from deltafast._util.write_modes import CreateMode, WriteMode, save_mode
 from deltafast.exceptions import DeltaError, InvalidArgumentError
+from deltafast.spark._conditions import Operation
 from deltafast.spark._enable.provider import CLUSTER, PARTITION, properties_in, read_frame, write_frame
 from deltafast.spark._session.session import Session
 from deltafast.spark._sql.argument_checks import path_in
@@ -204,7 +205,7 @@ def _load(before: Any) -> Any:
 
 
 def _save_as_table(before: Any) -> Any:
-    @translated("write")
+    @translated(Operation.WRITE)
     def save_as_table(
         writer: Any,
         name: str,
@@ -225,8 +226,8 @@ def _save_as_table(before: Any) -> Any:
             note.format = "delta"
         if note.is_delta(spark):
             there = place_of_name(session, name)
-            if there is not None and note.mode in ("append", "overwrite"):
-                write_frame(writer._df, note.mode, note.given(there))
+            if there is not None and save_mode(note.mode) in (WriteMode.APPEND, WriteMode.OVERWRITE):
+                write_frame(writer._df, save_mode(note.mode), note.given(there))
                 return
             if is_in_unity_catalog:
                 _create_in_unity_catalog(session, name, note, writer._df)
@@ -246,7 +247,7 @@ def _save_as_table(before: Any) -> Any:
 def _create_in_unity_catalog(session: Session, name: str, note: Note, rows: Any) -> None:
     """Create a table of Unity Catalog, at the location of the option `path` or as a managed one."""
     path, whole, is_managed = where(session, name, note.options.get("path"))
-    mode = "if_not_exists" if note.mode == "ignore" else "create"
+    mode = CreateMode.IF_NOT_EXISTS if save_mode(note.mode) is WriteMode.IGNORE else CreateMode.CREATE
     properties = properties_in(note.options)
     create(session, NewTable(mode, path, whole, [], note.partition, note.cluster, properties, None, is_managed), rows)
 
@@ -285,11 +286,11 @@ def write_inserted(session: Session, rows: Any, note: Note, path: str, *, replac
     if replaces and session.replaces_partitions:
         options = {key: value for key, value in options.items() if key.lower() != _OVERWRITE_MODE.lower()}
         options[_OVERWRITE_MODE] = "dynamic"
-    write_frame(rows, "overwrite" if replaces else "append", options)
+    write_frame(rows, WriteMode.OVERWRITE if replaces else WriteMode.APPEND, options)
 
 
 def _insert_into(before: Any) -> Any:
-    @translated("write")
+    @translated(Operation.WRITE)
     def insert_into(writer: Any, tableName: str, overwrite: bool | None = None) -> None:  # noqa: N803
         note, spark = note_of(writer), writer._spark
         session = Session(spark)
@@ -297,7 +298,7 @@ def _insert_into(before: Any) -> Any:
         if there is None:
             before(writer, tableName, overwrite)
             return
-        replaces = note.mode == "overwrite" if overwrite is None else overwrite
+        replaces = save_mode(note.mode) is WriteMode.OVERWRITE if overwrite is None else overwrite
         rows = columns_of(writer._df, spark.table(tableName), tableName, evolves=session.merges_schemas)
         write_inserted(session, rows, note, there, replaces=replaces)
 

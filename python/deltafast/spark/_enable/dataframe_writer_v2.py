@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, cast
 
+from deltafast._util.write_modes import CreateMode, WriteMode
 from deltafast.exceptions import InvalidArgumentError
+from deltafast.spark._conditions import Operation
 from deltafast.spark._enable.dataframe_writer import text_of
 from deltafast.spark._enable.provider import properties_in, write_frame
 from deltafast.spark._session.session import Session
@@ -18,14 +20,17 @@ from deltafast.spark.exceptions import translated
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from deltafast._util.write_modes import CreateMode
     from deltafast.spark._enable.dataframe_writer import Replace
 
 __all__ = ["put"]
 
 _KEY = "_deltafast_arguments"
 _RECORDED = ("using", "option", "options", "tableProperty", "partitionedBy", "clusterBy")
-_MAKES: dict[str, CreateMode] = {"create": "create", "replace": "replace", "createOrReplace": "create_or_replace"}
+_MAKES = {
+    "create": CreateMode.CREATE,
+    "replace": CreateMode.REPLACE,
+    "createOrReplace": CreateMode.CREATE_OR_REPLACE,
+}
 _QUOTED = re.compile(r"`((?:[^`]|``)+)`|(\w+)")
 
 
@@ -127,7 +132,7 @@ def _making(
     mode: CreateMode, frame_of: Callable[[Any], Any], manage: Callable[[Any, str], None]
 ) -> Callable[[Any], Any]:
     def make(before: Any) -> Any:
-        @translated("write")
+        @translated(Operation.WRITE)
         def method(writer: Any) -> None:
             recorded, spark = _arguments_of(writer), writer._spark
             if recorded is None or not recorded.is_delta(spark):
@@ -152,7 +157,7 @@ def _making(
 
 def _writing(name: str, frame_of: Callable[[Any], Any]) -> Callable[[Any], Any]:
     def make(before: Any) -> Any:
-        @translated("write")
+        @translated(Operation.WRITE)
         def method(writer: Any, *condition: Any) -> None:
             recorded = _arguments_of(writer)
             path = recorded and (path_in(recorded.table) or place_of_name(Session(writer._spark), recorded.table))
@@ -165,7 +170,7 @@ def _writing(name: str, frame_of: Callable[[Any], Any]) -> Callable[[Any], Any]:
                 options["replaceWhere"] = where
             elif name == "overwritePartitions":
                 options["partitionOverwriteMode"] = "dynamic"
-            write_frame(frame_of(writer), "append" if name == "append" else "overwrite", options)
+            write_frame(frame_of(writer), WriteMode.APPEND if name == "append" else WriteMode.OVERWRITE, options)
 
         return method
 

@@ -18,6 +18,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from deltafast.exceptions import InvalidArgumentError, warn
+from deltafast.spark._conditions import Operation
 from deltafast.spark._enable.dataframe_writer import note_of
 from deltafast.spark._enable.provider import (
     READ,
@@ -149,7 +150,7 @@ class _Enabled:
             return (
                 before(reader, tableName)
                 if there is None
-                else translated("relation")(read_frame)(spark, given | {"path": there})
+                else translated(Operation.RELATION)(read_frame)(spark, given | {"path": there})
             )
 
         return table

@@ -12,8 +12,9 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakSet
 
-from deltafast._util.write_modes import save_mode
+from deltafast._util.write_modes import WriteMode, save_mode
 from deltafast.exceptions import DeltaError, InvalidArgumentError
+from deltafast.spark._conditions import Operation
 from deltafast.spark._enable.statement_handler import ParsedStatements
 from deltafast.spark._scan.reader import followed, read
 from deltafast.spark._session.java_calls import delta_provider, put_parser, set_handler, take_parser_back
@@ -234,7 +235,7 @@ class Provider:
     def read(self, session: Any, options: Any, failure: Any) -> Any:
         """Return the frame of a table for Java; on an error set `failure`."""
         try:
-            with during("relation"):
+            with during(Operation.RELATION):
                 return read_frame(self._spark(session), _strings(options))._jdf
         except BaseException as error:  # noqa: BLE001 - Java raises it again
             self._fail(error, failure)
@@ -246,7 +247,7 @@ class Provider:
             from pyspark.sql import DataFrame
 
             frame = DataFrame(rows, self._spark(session))
-            with during("write"):
+            with during(Operation.WRITE):
                 write_frame(frame, save_mode(str(mode)), _strings(options), fits=fits_as_stored)
         except BaseException as error:  # noqa: BLE001 - Java raises it again
             self._fail(error, failure)
@@ -293,7 +294,7 @@ def read_frame(spark: Any, options: Mapping[str, Any]) -> Any:
 
 
 def write_frame(
-    frame: Any, mode: Any, options: Mapping[str, Any], *, fits: Callable[[Any, Any], None] | None = None
+    frame: Any, mode: WriteMode, options: Mapping[str, Any], *, fits: Callable[[Any, Any], None] | None = None
 ) -> None:
     """Write by the options of `frame.write.format("delta")`.
 
@@ -307,12 +308,12 @@ def write_frame(
     partition, cluster = given.get(PARTITION), given.get(CLUSTER)
     known = known_options(options)
     by: list[str] | None = json.loads(partition) if partition else None
-    if by is None and mode == "overwrite" and str(known.get("overwriteSchema", "false")).lower() == "true":
+    if by is None and mode is WriteMode.OVERWRITE and str(known.get("overwriteSchema", "false")).lower() == "true":
         # A replaced table gets the partitioning of this write.
         by = []
     clustered = [part if isinstance(part, str) else ".".join(part) for part in json.loads(cluster)] if cluster else None
     table = described(by, clustered, configuration=properties_in(options))
-    if mode != "overwrite":
+    if mode is not WriteMode.OVERWRITE:
         # As in delta-spark: without overwrite these options have no effect.
         known = {key: value for key, value in known.items() if key not in _OVERWRITE}
     write_rows(frame, _path(options), mode, known.pop("replaceWhere", None), known, table, fits=fits)

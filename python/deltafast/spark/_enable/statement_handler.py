@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from deltafast._expr.lexer import unescape
+from deltafast.spark._conditions import Operation
 from deltafast.spark._session.session import Session, quiet
 from deltafast.spark._sql.argument_checks import path_in
 from deltafast.spark._sql.catalog import name_in_catalog, place_of_name
@@ -116,7 +117,7 @@ class ParsedStatements:
                 return
             self._provider.forget(spark)
             whole = bound(text, json.loads(parameters), spell=str) if parameters else text
-            with during("relation"):
+            with during(Operation.RELATION):
                 found = prepare(Session(spark), whole)
                 if found.sparks is not None:
                     if found.sparks != whole:
@@ -131,7 +132,7 @@ class ParsedStatements:
     def run(self, session: Any, text: Any, failure: Any) -> Any:
         """Run a statement that changes tables; on an error set `failure`."""
         try:
-            with during("relation"):
+            with during(Operation.RELATION):
                 return run_statement(self._provider, self._session_of(session), text)._jdf
         except BaseException as error:  # noqa: BLE001 - Java raises it again
             self._fail(error, failure)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
+from deltafast._util.write_modes import WriteMode
 from deltafast.exceptions import InvalidArgumentError
+from deltafast.spark._conditions import Operation
 from deltafast.spark._enable.dataframe_writer import (
     Note,
     keep,
@@ -31,7 +33,12 @@ if TYPE_CHECKING:
 __all__ = ["pass_arguments", "put", "table_to_write"]
 
 #: The modes of the batches of a stream by its output mode.
-_BATCH_MODES = {"append": "append", "complete": "overwrite"}
+_BATCH_MODES: Final = {
+    "append": WriteMode.APPEND,
+    "complete": WriteMode.OVERWRITE,
+    #: The mode of a note until one is set.
+    "errorifexists": WriteMode.APPEND,
+}
 
 
 def put(replace: Replace) -> None:
@@ -60,7 +67,7 @@ def _reader_format(before: Any) -> Any:
 
 
 def _reader_load(before: Any) -> Any:
-    @translated("stream")
+    @translated(Operation.STREAM)
     def load(reader: Any, path: str | None = None, format: Any = None, schema: Any = None, **options: Any) -> Any:  # noqa: A002
         known = options_to_load(reader, reader._spark, path, format, schema, options)
         note = note_of(reader)
@@ -217,7 +224,7 @@ def pass_arguments(writer: Any, source: Any, mode: Any, partition: Any, name: An
 
 def _into(writer: Any, note: Note, path: str) -> Any:
     """Return the writer with a function that writes its batches, instead of the format."""
-    mode = _BATCH_MODES.get("append" if note.mode == "errorifexists" else note.mode)
+    mode = _BATCH_MODES.get(note.mode)
     if mode is None:
         message = f"format('delta') has the output modes append and complete, not {note.mode}"
         raise InvalidArgumentError(message)
@@ -226,4 +233,4 @@ def _into(writer: Any, note: Note, path: str) -> Any:
     note.format = "foreachBatch"
     # Spark refuses the columns for such a writer: they are the sink's from now on.
     partition, note.partition = note.partition or None, []
-    return writer.foreachBatch(sink(path, app, mode=mode, options=given, partition_by=partition))  # pyright: ignore[reportArgumentType]
+    return writer.foreachBatch(sink(path, app, mode=mode.value, options=given, partition_by=partition))  # pyright: ignore[reportArgumentType]

@@ -8,6 +8,7 @@ from deltafast.catalog.rest_client import CatalogError
 from deltafast.catalog.unity.client import UnityCatalog
 from deltafast.catalog.unity.table_name import TableName
 from deltafast.exceptions import InvalidArgumentError, TableNotFoundError
+from deltafast.spark._conditions import Operation
 from deltafast.spark._session.java_calls import set_catalog_handler
 from deltafast.spark._session.unity_tables import CATALOG_CLASS, catalog_of, forget_catalogs, located, put_catalogs
 from deltafast.spark.exceptions import during
@@ -111,7 +112,7 @@ class UnityHandler:
 
     def _answer(self, work: Callable[[], Any], failure: Any) -> Any:
         try:
-            with during("relation"):
+            with during(Operation.RELATION):
                 return work()
         except BaseException as error:  # noqa: BLE001 - Java raises it again
             self._fail(error, failure)

@@ -10,6 +10,7 @@ from functools import reduce
 from typing import TYPE_CHECKING, Any, cast
 
 from deltafast._interop.record_batch_reader import RecordBatchReader
+from deltafast._util.column_mapping import MappingMode
 from deltafast.exceptions import InvalidArgumentError, warn
 from deltafast.spark._scan import file_index, python_scan
 from deltafast.spark._scan.file_index import IndexUnavailableError
@@ -41,7 +42,7 @@ def changes(version: Version, first: int, last: int, excluded: re.Pattern[str] |
     Raises:
         InvalidArgumentError: Files cannot be left out, because the Python of the executors reads the feed.
     """
-    is_empty, has_ids = last < first, version.mapping == "id"
+    is_empty, has_ids = last < first, version.mapping is MappingMode.ID
     if is_empty or version.session.is_connect or (has_ids and not version.snapshot.ids_agree()):
         _check_python(excluded)
         return python_scan.changes(version, first, last)

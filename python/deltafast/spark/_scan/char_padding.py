@@ -7,6 +7,7 @@ them when it reads them.
 from __future__ import annotations
 
 import re
+from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from deltafast._expr.types import DECLARED_TYPE
@@ -22,12 +23,23 @@ _NAME: Final = re.compile(r"`((?:[^`]|``)*)`:|([^:<>,]+):")
 _SPACE: Final = re.compile(r"\s*")
 
 
+class NestedKind(StrEnum):
+    """A type with parts, as it is declared."""
+
+    ARRAY = "array"
+    MAP = "map"
+    STRUCT = "struct"
+
+
 class Parts(NamedTuple):
     """The lengths of the CHARs within an array (`element`), a map (`key`, `value`) or a struct (by field)."""
 
-    kind: str
+    kind: NestedKind
     lengths: Mapping[str, CharLengths]
 
+
+#: The names of the parts; those of a struct are its fields.
+_PART_NAMES: Final = {NestedKind.ARRAY: ("element",), NestedKind.MAP: ("key", "value"), NestedKind.STRUCT: ()}
 
 #: The length of a CHAR, or those of the parts of a type; None if nothing is padded.
 CharLengths: TypeAlias = "int | Parts | None"
@@ -54,14 +66,14 @@ class _Reader:
         return not self._text[self._at :].strip()
 
     def read(self) -> CharLengths:
-        for kind, names in (("array<", ("element",)), ("map<", ("key", "value")), ("struct<", ())):
-            if self._accept(kind):
-                return self._parts(kind[:-1], names)
+        for kind, names in _PART_NAMES.items():
+            if self._accept(f"{kind}<"):
+                return self._parts(kind, names)
         found = self._match(_SCALAR)
         char = None if found is None else _CHAR.fullmatch(found[0].strip())
         return None if char is None else int(char[1])
 
-    def _parts(self, kind: str, names: tuple[str, ...]) -> CharLengths:
+    def _parts(self, kind: NestedKind, names: tuple[str, ...]) -> CharLengths:
         lengths: dict[str, CharLengths] = {}
         while not self._accept(">"):
             named = None if names else self._match(_NAME)
@@ -108,7 +120,7 @@ def padded(column: Any, of: Any, lengths: CharLengths, functions: Any) -> Any:
             column
         )
     inner = lengths.lengths
-    if lengths.kind == "struct":
+    if lengths.kind is NestedKind.STRUCT:
         parts = [(field["name"], field["type"]) for field in of["fields"]]
         fields = [padded(column.getField(name), part, inner.get(name), functions).alias(name) for name, part in parts]
         return functions.when(column.isNotNull(), functions.struct(*fields))
@@ -122,7 +134,7 @@ def padded(column: Any, of: Any, lengths: CharLengths, functions: Any) -> Any:
     def value(_: Any, value: Any) -> Any:
         return padded(value, of["valueType"], inner["value"], functions)
 
-    if lengths.kind == "array":
+    if lengths.kind is NestedKind.ARRAY:
         return functions.transform(column, item)
     if inner["key"] is not None:
         column = functions.transform_keys(column, key)

@@ -10,7 +10,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from deltafast._delta_keys import COLUMN_MAPPING_MODE, COLUMN_MAPPING_PHYSICAL_NAME
 from deltafast._expr.types import DECLARED_TYPE
+from deltafast._util.column_mapping import MappingMode
 from deltafast.exceptions import DeltaProtocolError, ErrorCode, InvalidArgumentError
 from deltafast.spark._scan.char_padding import char_lengths, padded
 
@@ -36,7 +38,6 @@ __all__ = [
 #: Characters that Spark's Parquet writer accepts in no column name.
 _WRONG_IN_NAMES = " ,;{}()\n\t="
 
-_PHYSICAL = "delta.columnMapping.physicalName"
 
 #: The keys of a field's metadata that readers see; the others are internal to the table.
 _SEEN = ("comment", DECLARED_TYPE)
@@ -92,7 +93,11 @@ class Columns:
 
     def name(self, field: dict[str, Any]) -> str:
         """Return the physical name of a field."""
-        return field.get("metadata", {}).get(_PHYSICAL, field["name"]) if self.is_mapped else field["name"]
+        return (
+            field.get("metadata", {}).get(COLUMN_MAPPING_PHYSICAL_NAME, field["name"])
+            if self.is_mapped
+            else field["name"]
+        )
 
     def physical(self, fields: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
         """Return physical fields; all of them are nullable, whatever the table's schema says."""
@@ -204,10 +209,10 @@ class Columns:
         return out
 
 
-def mapping_mode(min_reader_version: int, features: Iterable[str] | None, properties: Mapping[str, Any]) -> str:
-    """Return the column mapping mode: `none`, `name` or `id`; `none` if the protocol does not support the feature."""
+def mapping_mode(min_reader_version: int, features: Iterable[str] | None, properties: Mapping[str, Any]) -> MappingMode:
+    """Return the mode of column mapping; `NONE` if the protocol does not support the feature."""
     can = min_reader_version == 2 or "columnMapping" in (features or ())  # noqa: PLR2004
-    return properties.get("delta.columnMapping.mode", "none").lower() if can else "none"
+    return MappingMode(properties.get(COLUMN_MAPPING_MODE, MappingMode.NONE).lower()) if can else MappingMode.NONE
 
 
 def _names_in(of: Any) -> set[str]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, Literal
 
 from deltafast._handle import handle_of
+from deltafast._util.column_mapping import MappingMode
 from deltafast._util.dialect import Dialect
 from deltafast.exceptions import InvalidArgumentError, warn
 from deltafast.spark._scan import file_index, path_scan, python_scan
@@ -26,8 +28,15 @@ if TYPE_CHECKING:
 
 __all__ = ["ReadMode", "files_frame", "followed", "physical_rows", "read", "row_tracking"]
 
-ReadMode: TypeAlias = Literal["auto", "index", "paths", "arrow"]
-_READ_MODES = ("auto", "index", "paths", "arrow")
+
+class ReadMode(StrEnum):
+    """How the rows of a table are read, see `read`."""
+
+    AUTO = "auto"
+    INDEX = "index"
+    PATHS = "paths"
+    ARROW = "arrow"
+
 
 #: Which schema the feed of a table with column mapping has; by default the last version's, as in delta-spark.
 _CHANGE_DATA_SCHEMA_MODE = "spark.databricks.delta.changeDataFeed.defaultSchemaModeForColumnMappingTable"
@@ -56,7 +65,7 @@ def read(
     options: Mapping[str, Any] | None = None,
     *,
     filters: Predicate | None = None,
-    read_mode: ReadMode = "auto",
+    read_mode: Literal["auto", "index", "paths", "arrow"] = "auto",
     metadata_columns: Sequence[Literal["row_id", "row_commit_version"]] = (),
     storage_options: Mapping[str, str] | None = None,
     allow_external_paths: bool | Sequence[str] = False,
@@ -101,8 +110,8 @@ def read(
         2
     """
     session = Session(spark)
-    if read_mode not in _READ_MODES:
-        message = f"read_mode must be one of {', '.join(_READ_MODES)}, not {read_mode!r}"
+    if read_mode not in tuple(ReadMode):
+        message = f"read_mode must be one of {', '.join(ReadMode)}, not {read_mode!r}"
         raise InvalidArgumentError(message)
     given = _given(options)
     version = _one("version", version, given.pop("version", None))
@@ -142,7 +151,7 @@ def read(
     filtered = handle_of(table).pinned()
     filtered.dialect = Dialect.SPARK
     tree = filtered.bind(filters)
-    frame = _frame(pinned, tree, metadata, read_mode)
+    frame = _frame(pinned, tree, metadata, ReadMode(read_mode))
     return frame if tree is None else frame.where(_sql(tree))
 
 
@@ -164,12 +173,12 @@ def followed(spark: Any, path: str | os.PathLike[str], *, storage_options: Mappi
     session = Session(spark)
     place = place_of(session, path, storage_options)
     table = DeltaTable(place.uri, storage_options=place.options or None, time_zone=session.zone)
-    return _frame(Version(session, place, table, follows=True), None, (), "auto")
+    return _frame(Version(session, place, table, follows=True), None, (), ReadMode.AUTO)
 
 
 def files_frame(version: Version, paths: Sequence[str]) -> Any:
     """Return the rows of some files of a version, given by their paths in the log, in the first available mode."""
-    return _frame(version, None, (), "auto", frozenset(paths))
+    return _frame(version, None, (), ReadMode.AUTO, frozenset(paths))
 
 
 def _frame(
@@ -182,12 +191,12 @@ def _frame(
     """Return the table's columns, read in the first available mode."""
     from deltafast.spark._scan.path_scan import PathsUnavailableError
 
-    if version.session.is_connect and read_mode == "index":
+    if version.session.is_connect and read_mode is ReadMode.INDEX:
         message = "read_mode='index' needs a classic session: Spark Connect has no Java objects; use read_mode='paths'"
         raise InvalidArgumentError(message)
-    if read_mode == "arrow" or not _names_will_do(version, read_mode):
+    if read_mode is ReadMode.ARROW or not _names_will_do(version, read_mode):
         return python_scan.scan(version, tree, metadata, only)
-    lazy = only is None and read_mode != "paths" and not version.session.is_connect
+    lazy = only is None and read_mode is not ReadMode.PATHS and not version.session.is_connect
     listing = version.listing(tree, metadata, lazy=lazy, only=only)._replace(is_whole=tree is None and only is None)
     data = version.columns.physical(version.columns.data)
     materialized = [(name, *version.materialized(name)) for name in metadata]
@@ -195,7 +204,7 @@ def _frame(
     try:
         frame = physical_rows(version, listing, data, read_mode)
     except PathsUnavailableError as error:
-        if read_mode == "paths":
+        if read_mode is ReadMode.PATHS:
             raise InvalidArgumentError(str(error)) from error
         return python_scan.scan(version, tree, metadata, only)
     added = [row_tracking(name, column, constant) for name, column, constant in materialized]
@@ -208,7 +217,9 @@ def _frame(
     return frame
 
 
-def physical_rows(version: Version, listing: Listing, data: list[dict[str, Any]], read_mode: ReadMode = "auto") -> Any:
+def physical_rows(
+    version: Version, listing: Listing, data: list[dict[str, Any]], read_mode: ReadMode = ReadMode.AUTO
+) -> Any:
     """Return the rows of files as read by Spark's reader: physical columns and constants, without deleted rows.
 
     Raises:
@@ -216,11 +227,11 @@ def physical_rows(version: Version, listing: Listing, data: list[dict[str, Any]]
     """
     from deltafast.spark._scan.file_index import IndexUnavailableError
 
-    if read_mode != "paths" and not version.session.is_connect:
+    if read_mode is not ReadMode.PATHS and not version.session.is_connect:
         try:
             return file_index.scan(version, listing, data)
         except IndexUnavailableError as error:
-            if read_mode == "index":
+            if read_mode is ReadMode.INDEX:
                 raise
             warn(f"{error}; reading by explicit paths instead, which leaves out files only by `filters`")
     if listing.files is None:
@@ -230,9 +241,9 @@ def physical_rows(version: Version, listing: Listing, data: list[dict[str, Any]]
 
 def _names_will_do(version: Version, read_mode: ReadMode) -> bool:
     """Return whether Spark's reader, which finds columns by name only, finds the table's columns in its files."""
-    if version.mapping != "id" or version.snapshot.ids_agree():
+    if version.mapping is not MappingMode.ID or version.snapshot.ids_agree():
         return True
-    if read_mode != "auto":
+    if read_mode is not ReadMode.AUTO:
         message = "column mapping by id: field ids and physical names of some files disagree; use read_mode='arrow'"
         raise InvalidArgumentError(message)
     return False
@@ -257,7 +268,7 @@ def _changes(version: Version, given: dict[str, Any], number: Any, timestamp: An
     ends = (given.get("ending_version"), given.get("ending_timestamp"))
     newest = (
         str(version.session.conf(_CHANGE_DATA_SCHEMA_MODE, "endVersion")).lower() != "endversion"
-        or version.mapping == "none"
+        or version.mapping is MappingMode.NONE
     )
     out_of_range = str(version.session.conf(_CHANGE_DATA_OUT_OF_RANGE, "false")).lower() == "true"
     first, last = change_data_range(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from deltafast._handle import handle_of
+from deltafast._util.column_mapping import MappingMode
 from deltafast.exceptions import DeltaProtocolError
 from deltafast.spark._scan.path_scan import PathsUnavailableError
 from deltafast.spark._scan.physical_columns import field_of, quoted
@@ -48,7 +49,7 @@ class Rows:
         self.place = place_of(session, handle_of(table).given_uri, handle_of(table).storage_options)
         self.version = Version(session, self.place, table)
         self.columns = self.version.columns
-        if self.version.mapping == "id" and not self.version.snapshot.ids_agree():
+        if self.version.mapping is MappingMode.ID and not self.version.snapshot.ids_agree():
             refuse("field ids and physical names of some files of the table disagree", "columnMapping")
 
     def listing(self, tree: BoundTree | None, only: Collection[str] | None = None) -> Listing:

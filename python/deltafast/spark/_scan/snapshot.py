@@ -6,8 +6,10 @@ import json
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
+from deltafast._delta_keys import ENABLE_ROW_TRACKING, MATERIALIZED_ROW_COMMIT_VERSION, MATERIALIZED_ROW_ID
 from deltafast._handle import handle_of
 from deltafast._interop.record_batch_reader import RecordBatchReader
+from deltafast._util.column_mapping import MappingMode
 from deltafast._util.dialect import Dialect
 from deltafast._util.values import from_epoch_ms, to_epoch_ms
 from deltafast.exceptions import (
@@ -45,8 +47,8 @@ COMMIT_VERSION = "__deltafast_commit_version"
 MANY = 20_000
 
 _MATERIALIZED = {
-    "row_id": ("delta.rowTracking.materializedRowIdColumnName", BASE_ROW_ID),
-    "row_commit_version": ("delta.rowTracking.materializedRowCommitVersionColumnName", COMMIT_VERSION),
+    "row_id": (MATERIALIZED_ROW_ID, BASE_ROW_ID),
+    "row_commit_version": (MATERIALIZED_ROW_COMMIT_VERSION, COMMIT_VERSION),
 }
 
 
@@ -109,12 +111,12 @@ class Version:
         #: The features that its protocol lists.
         self.features = features = {*(protocol.reader_features or ()), *(protocol.writer_features or ())}
         self.mapping = mapping_mode(protocol.min_reader_version, features, metadata.configuration)
-        self.columns = Columns(schema, metadata.partition_columns, is_mapped=self.mapping != "none")
+        self.columns = Columns(schema, metadata.partition_columns, is_mapped=self.mapping is not MappingMode.NONE)
         _check_collations(session, self.columns)
         self.properties = metadata.configuration
         self.tracks_rows = "rowTracking" in features
         #: Whether every row has an id and a commit version.
-        self.numbers_rows = self.tracks_rows and self.properties.get("delta.enableRowTracking", "").lower() == "true"
+        self.numbers_rows = self.tracks_rows and self.properties.get(ENABLE_ROW_TRACKING, "").lower() == "true"
         self._has_vectors = "deletionVectors" in features
         self._verdicts: dict[str, str] = {}
         #: Java's form of schemas, by their JSON.

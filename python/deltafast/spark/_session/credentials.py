@@ -165,16 +165,16 @@ def _s3_endpoint(given: Mapping[str, str], bucket: str) -> dict[str, str]:
 
 
 def _s3_encryption(given: Mapping[str, str]) -> dict[str, str] | None:
-    kind = given.get("encryption.algorithm") or given.get("server-side-encryption-algorithm")
+    algorithm = given.get("encryption.algorithm") or given.get("server-side-encryption-algorithm")
     key = given.get("encryption.key") or given.get("server-side-encryption.key")
-    if not kind:
+    if not algorithm:
         return {}
-    if kind.upper() not in _ENCRYPTED or given.get("encryption.context"):
+    if algorithm.upper() not in _ENCRYPTED or given.get("encryption.context"):
         # Client-side encryption, or an encryption context: only Hadoop writes such objects.
         return None
-    found = {"AWS_SERVER_SIDE_ENCRYPTION": _ENCRYPTED[kind.upper()]}
+    found = {"AWS_SERVER_SIDE_ENCRYPTION": _ENCRYPTED[algorithm.upper()]}
     if key:
-        found["AWS_SSE_CUSTOMER_KEY_BASE64" if kind.upper() == "SSE-C" else "AWS_SSE_KMS_KEY_ID"] = key
+        found["AWS_SSE_CUSTOMER_KEY_BASE64" if algorithm.upper() == "SSE-C" else "AWS_SSE_KMS_KEY_ID"] = key
     return found
 
 
@@ -220,14 +220,14 @@ def azure(settings: Mapping[str, str], netloc: str) -> dict[str, str] | None:  #
     if setting("encryption.key.type") or (provider and _class(provider) != "SimpleKeyProvider"):
         return None
     found = {"azure_storage_account_name": account}
-    kind = (setting("account.auth.type") or "").lower()
+    auth_type = (setting("account.auth.type") or "").lower()
     key, token = setting("account.key"), setting("sas.fixed.token")
-    if kind == "oauth" or (not kind and not key and not token and setting("account.oauth2.client.id")):
+    if auth_type == "oauth" or (not auth_type and not key and not token and setting("account.oauth2.client.id")):
         login = _azure_login(setting)
         return None if login is None else found | login
-    if kind == "sas" or (not kind and not key and token):
+    if auth_type == "sas" or (not auth_type and not key and token):
         return found | {"azure_storage_sas_token": token.removeprefix("?")} if token else None
-    if kind not in ("", "sharedkey"):
+    if auth_type not in ("", "sharedkey"):
         return None
     if key:
         return found | {"azure_storage_account_key": key}
@@ -305,14 +305,14 @@ def gcs(settings: Mapping[str, str]) -> dict[str, str] | None:
     def setting(name: str) -> str | None:
         return _gcs_setting(settings, name)
 
-    kind = (setting("auth.type") or "").upper()
+    auth_type = (setting("auth.type") or "").upper()
     impersonated = any(key.startswith("fs.gs.auth.impersonation.service.account.for.") for key in settings)
-    if kind not in _GOOGLE_TYPES or impersonated or any(setting(name) for name in _ONLY_CONNECTOR):
+    if auth_type not in _GOOGLE_TYPES or impersonated or any(setting(name) for name in _ONLY_CONNECTOR):
         return None
     found = gcs_without_credentials(settings)
-    if kind == "UNAUTHENTICATED" or (not kind and _is(setting("auth.null.enable"))):
+    if auth_type == "UNAUTHENTICATED" or (not auth_type and _is(setting("auth.null.enable"))):
         return found | {"google_skip_signature": "true"}
-    if kind == "APPLICATION_DEFAULT":
+    if auth_type == "APPLICATION_DEFAULT":
         return found
     # COMPUTE_ENGINE is also Hadoop's default.
     if file := setting("auth.service.account.json.keyfile"):

@@ -152,19 +152,19 @@ def is_temporary(session: Session, name: str) -> bool:
 
 def _shown(plan: Any) -> str | None:
     """Return the location of the table that a plan only selects, renames and reorders columns of, or None."""
-    while (kind := plan.getClass().getSimpleName()) in ("SubqueryAlias", "View", "Project"):
-        if kind == "Project":
+    while (class_name := plan.getClass().getSimpleName()) in ("SubqueryAlias", "View", "Project"):
+        if class_name == "Project":
             chosen = plan.projectList()
             if not all(_is_column(chosen.apply(n)) for n in range(chosen.size())):
                 return None
         plan = plan.child()
-    if kind != "LogicalRelation":
+    if class_name != "LogicalRelation":
         return None
     relation = plan.relation()
-    kind = relation.getClass().getName()
-    if kind.startswith("io.deltafast.spark.") and kind.endswith(".FrameRelation"):
+    class_name = relation.getClass().getName()
+    if class_name.startswith("io.deltafast.spark.") and class_name.endswith(".FrameRelation"):
         return relation.path()
-    if kind.endswith("HadoopFsRelation") or kind.startswith("io.deltafast.spark."):
+    if class_name.endswith("HadoopFsRelation") or class_name.startswith("io.deltafast.spark."):
         index = relation.location()
         if index.getClass().getName().startswith("io.deltafast.spark."):
             return index.rootPaths().apply(0).toString()

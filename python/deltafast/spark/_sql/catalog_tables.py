@@ -6,7 +6,9 @@ import json
 import re
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
+from deltafast._delta_keys import COLUMN_MAPPING_MAX_COLUMN_ID
 from deltafast._sql.tree import TableName
+from deltafast._util.write_modes import CreateMode
 from deltafast.exceptions import ErrorCode, InvalidArgumentError
 from deltafast.spark._scan.physical_columns import quoted
 from deltafast.spark._session.storage import place_of
@@ -59,13 +61,13 @@ def create_like(session: Session, like: Like) -> None:
     metadata = source.metadata()
     path, name, is_managed = where(session, like.name, like.location)
     table = NewTable(
-        "if_not_exists" if like.if_not_exists else "create",
+        CreateMode.IF_NOT_EXISTS if like.if_not_exists else CreateMode.CREATE,
         path,
         name,
         [_bare(json.loads(field.to_json())) for field in source.schema().fields],
         list(metadata.partition_columns),
         [],
-        {key: value for key, value in metadata.configuration.items() if key != _LAST_ID},
+        {key: value for key, value in metadata.configuration.items() if key != COLUMN_MAPPING_MAX_COLUMN_ID},
         metadata.description,
         is_managed,
     )
@@ -73,7 +75,6 @@ def create_like(session: Session, like: Like) -> None:
 
 
 _MAPPING: Final = "delta.columnMapping."
-_LAST_ID: Final = "delta.columnMapping.maxColumnId"
 
 
 def _named(name: str) -> TableName:
@@ -110,7 +111,7 @@ def adopted(session: Session, table: NewTable) -> NewTable:
     Raises:
         InvalidArgumentError: The existing table has other columns, or other partition columns.
     """
-    if table.mode != "create" or table.name is None:
+    if table.mode is not CreateMode.CREATE or table.name is None:
         return table
     place = place_of_new(session, table)
     if not DeltaTable.is_deltatable(place.uri, place.options or None):

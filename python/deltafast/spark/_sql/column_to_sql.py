@@ -171,8 +171,8 @@ class _Classic(_Renderer):
 
     def text(self, node: Any) -> str:  # noqa: PLR0911 - one line per kind
         """Return an expression as SQL."""
-        kind = str(node.getClass().getSimpleName())
-        match kind:
+        class_name = str(node.getClass().getSimpleName())
+        match class_name:
             case "SqlExpression":
                 return f"({plain(Expression(str(node.expression()), 0), (), dialect=Dialect.SPARK)})"
             case "UnresolvedAttribute":
@@ -198,16 +198,16 @@ class _Classic(_Renderer):
             case "ExpressionColumnNode":
                 return self._resolved(node.expression())
             case _:
-                self.refuse(f"the {kind}")
+                self.refuse(f"the {class_name}")
 
     def _all(self, nodes: Any) -> list[str]:
         return [self.text(nodes.apply(n)) for n in range(nodes.size())]
 
     def _resolved(self, expression: Any) -> str:
         """Return a column that was taken from a data frame."""
-        kind = str(expression.getClass().getSimpleName())
-        if kind != "AttributeReference":
-            self.refuse(f"the {kind}")
+        class_name = str(expression.getClass().getSimpleName())
+        if class_name != "AttributeReference":
+            self.refuse(f"the {class_name}")
         number, qualifier = int(expression.exprId().id()), _last(expression.qualifier())
         alias = [] if qualifier is None or self.sides.owner(number) is not None else [qualifier]
         return self.name([*alias, str(expression.name())], number)
@@ -219,8 +219,8 @@ class _Classic(_Renderer):
         if not hasattr(value, "getClass"):
             return literal(value)
         java: Any = value
-        kind = str(java.getClass().getName())
-        match kind:
+        class_name = str(java.getClass().getName())
+        match class_name:
             case "java.sql.Date" | "java.time.LocalDate":
                 return f"DATE '{java.toString()}'"
             case "java.sql.Timestamp":
@@ -231,7 +231,7 @@ class _Classic(_Renderer):
             case "java.time.LocalDateTime":
                 return f"TIMESTAMP_NTZ '{java.toString()}'"
             case _:
-                self.refuse(f"the literal {node.sql()} ({kind})")
+                self.refuse(f"the literal {node.sql()} ({class_name})")
 
 
 class _Connect(_Renderer):
@@ -239,8 +239,8 @@ class _Connect(_Renderer):
 
     def text(self, node: Any) -> str:  # noqa: PLR0911 - one line per kind
         """Return an expression as SQL."""
-        kind = type(node).__name__
-        match kind:
+        class_name = type(node).__name__
+        match class_name:
             case "SQLExpression":
                 return f"({plain(Expression(node._expr, 0), (), dialect=Dialect.SPARK)})"
             case "ColumnReference":
@@ -263,13 +263,13 @@ class _Connect(_Renderer):
                 args = [self.text(part) for pair in node._branches for part in pair]
                 return self.call("when", args + ([] if node._else_value is None else [self.text(node._else_value)]))
             case _:
-                self.refuse(f"the {kind}")
+                self.refuse(f"the {class_name}")
 
     def _literal(self, node: Any) -> str:
-        value, kind = node._value, type(node._dataType).__name__
+        value, class_name = node._value, type(node._dataType).__name__
         if value is None:
             return "NULL"
-        match kind:
+        match class_name:
             case "DateType" if isinstance(value, int):
                 return literal(date(1970, 1, 1) + timedelta(days=value))
             case "TimestampType" if isinstance(value, int):
@@ -281,4 +281,4 @@ class _Connect(_Renderer):
             case "BooleanType" | "IntegerType" | "DoubleType" | "StringType" | "BinaryType" | "DecimalType":
                 return literal(bytes(value) if isinstance(value, bytearray) else value)
             case _:
-                self.refuse(f"the literal of type {kind}")
+                self.refuse(f"the literal of type {class_name}")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltafast._expr.stored import table_to_store
 from deltafast._util.dialect import Dialect
-from deltafast._util.write_modes import CREATE_MODES, as_select
+from deltafast._util.write_modes import CREATE_MODES, CreateMode, as_select
 from deltafast.catalog.unity.table_name import SCHEME
 from deltafast.exceptions import ErrorCode, InvalidArgumentError, TableNotFoundError
 from deltafast.schema import Schema
@@ -29,7 +29,6 @@ from deltafast.spark._write.writer import defaults, write, write_as_select
 from deltafast.table import DeltaTable
 
 if TYPE_CHECKING:
-    from deltafast._util.write_modes import CreateMode
     from deltafast.spark._session.session import Session
     from deltafast.spark._session.storage import Place
     from deltafast.spark._session.unity_tables import NamedTable
@@ -143,7 +142,7 @@ def create(session: Session, table: NewTable, rows: Any = None) -> Place:
         rows: A data frame that provides its columns and rows.
 
     Returns:
-        Its location; with `if_not_exists` the existing table may be unchanged.
+        Its location; with `IF_NOT_EXISTS` the existing table may be unchanged.
 
     Raises:
         InvalidArgumentError: The table already exists, or a column or property is invalid.
@@ -153,12 +152,12 @@ def create(session: Session, table: NewTable, rows: Any = None) -> Place:
     external = table.external
     is_there = DeltaTable.is_deltatable(place.uri, place.options or None)
     called = table.name or f"delta.`{table.path}`"
-    if table.mode == "create" and is_there:
+    if table.mode is CreateMode.CREATE and is_there:
         message = f"the table {called} already exists at {place.hadoop}; replace it, or create it if it does not exist"
         raise InvalidArgumentError(
             message, code=ErrorCode.CATALOG_TABLE_EXISTS, parameters={"table": called, "path": place.hadoop}
         )
-    if table.mode == "replace" and not is_there:
+    if table.mode is CreateMode.REPLACE and not is_there:
         message = f"the table {called} cannot be found, so it cannot be replaced; create or replace it"
         raise TableNotFoundError(message, path=table.path)
 
@@ -166,7 +165,7 @@ def create(session: Session, table: NewTable, rows: Any = None) -> Place:
         return table.fields if rows is None else rows.schema.jsonValue()["fields"]
 
     with new_entry(session, table.name, place, columns if table.is_managed else None):
-        if is_there and table.mode == "if_not_exists":
+        if is_there and table.mode is CreateMode.IF_NOT_EXISTS:
             rows = None
         elif rows is None:
             _create(session, place, table)
@@ -200,7 +199,7 @@ def _create_for(session: Session, place: Place, table: NewTable, rows: Any, *, i
     if is_there:
         message = f"{table.path} is not replaced by a query: its catalog has no such change; INSERT OVERWRITE does that"
         raise InvalidArgumentError(message)
-    _create(session, place, table._replace(mode="create", fields=rows.schema.jsonValue()["fields"]))
+    _create(session, place, table._replace(mode=CreateMode.CREATE, fields=rows.schema.jsonValue()["fields"]))
 
 
 def _create(session: Session, place: Place, table: NewTable) -> None:

@@ -9,6 +9,7 @@ refuse the table.
 from __future__ import annotations
 
 from contextlib import contextmanager
+from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltafast._expr.errors import UnsupportedExpressionError
@@ -26,7 +27,8 @@ from deltafast.spark.jobs.source import check_source
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping
 
-    from deltafast._ops.merge import MergeClause, TableMerger
+    from deltafast._ops.merge import TableMerger
+    from deltafast._ops.merge_clause import MergeClause
     from deltafast._ops.optimize import TableOptimizer
     from deltafast.spark._session.session import Session
     from deltafast.table import DeltaTable
@@ -37,6 +39,16 @@ __all__ = ["MergeRequest", "committing", "delete", "merge", "optimizer", "update
 _SETTING = "spark.deltafast.engine"
 #: Minimum number of bytes of files that executors change.
 _LARGE = 16 << 30
+
+
+class CommandEngine(StrEnum):
+    """What runs DELETE, UPDATE, MERGE and OPTIMIZE, by the values of the setting."""
+
+    AUTO = "auto"
+    #: The core, in the driver.
+    DRIVER = "driver"
+    #: Jobs of Spark, on the executors.
+    JOBS = "jobs"
 
 
 class MergeRequest(NamedTuple):
@@ -161,7 +173,7 @@ def optimizer(session: Session, table: DeltaTable) -> TableOptimizer:
     """Return the object that rewrites a table's files: by jobs on a cluster if the whole table is that large."""
     if not _by_jobs(session, table, None):
         return table.optimize
-    return JobOptimizer(session, table, table.optimize if _engine(session) == "auto" else None)
+    return JobOptimizer(session, table, table.optimize if _engine(session) is CommandEngine.AUTO else None)
 
 
 def _merger(table: DeltaTable, rows: Any, request: MergeRequest, options: dict[str, Any]) -> TableMerger:
@@ -195,7 +207,7 @@ def _run(
             return in_driver()
     except (UnsupportedExpressionError, DeltaProtocolError) as error:
         # The core refuses an expression before the command begins.
-        if _engine(session) != "auto":
+        if _engine(session) is not CommandEngine.AUTO:
             raise
         try:
             return by_jobs()
@@ -204,30 +216,31 @@ def _run(
     try:
         return by_jobs()
     except DeltaProtocolError as error:
-        if _engine(session) != "auto":
+        if _engine(session) is not CommandEngine.AUTO:
             raise
         warn(f"{IN_DRIVER}: {error}")
         return in_driver()
 
 
-def _engine(session: Session) -> str:
+def _engine(session: Session) -> CommandEngine:
     """Return the setting.
 
     Raises:
         InvalidArgumentError: It has another value.
     """
-    engine = str(session.conf(_SETTING, "auto")).lower()
-    if engine not in ("auto", "driver", "jobs"):
+    engine = str(session.conf(_SETTING, CommandEngine.AUTO.value)).lower()
+    try:
+        return CommandEngine(engine)
+    except ValueError:
         message = f"{_SETTING} must be auto, driver or jobs, not {engine!r}"
-        raise InvalidArgumentError(message)
-    return engine
+        raise InvalidArgumentError(message) from None
 
 
 def _by_jobs(session: Session, table: DeltaTable, condition: str | None) -> bool:
     """Return whether the executors run the command."""
     engine = _engine(session)
-    if engine != "auto":
-        return engine == "jobs"
+    if engine is not CommandEngine.AUTO:
+        return engine is CommandEngine.JOBS
     if str(session.conf("spark.master", "")).startswith("local") or handle_of(table).snapshot.size_in_bytes() < _LARGE:
         return False
     found = handle_of(table).snapshot.files(columns=["size_bytes"], predicate=handle_of(table).bind(condition))

@@ -75,7 +75,7 @@ def spelled(text: str, tables: SparkTables, reader: type[Reader]) -> str:
 
 def _table(part: TableName | Changes | Facts, tables: SparkTables) -> str:
     if isinstance(part, Facts):
-        message = f"delta_{part.what} can stand only in a query: give its frame a name with createOrReplaceTempView"
+        message = f"delta_{part.kind} can stand only in a query: give its frame a name with createOrReplaceTempView"
         raise InvalidArgumentError(message)
     table = part.table if isinstance(part, Changes) else part
     path = table.name if table.by_path else tables.place(TableName(table.name, table.by_path, table.pos))

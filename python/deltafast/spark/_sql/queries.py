@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from deltafast._sql.query_text import named_tables
 from deltafast._sql.run_maintenance import facts_of
-from deltafast._sql.tree import Changes, Facts, Query, TableName
+from deltafast._sql.tree import Changes, Facts, FactsKind, Query, TableName
 from deltafast.exceptions import InvalidArgumentError
+from deltafast.spark._conditions import Operation
 from deltafast.spark._scan.physical_columns import quoted
 from deltafast.spark._scan.reader import followed, read
 from deltafast.spark._session.session import Session
@@ -65,7 +66,7 @@ _NO_ALIAS: Final = frozenset(
 _NEXT: Final = re.compile(r"\s*([A-Za-z_]\w*|`|\S|$)")
 
 
-@translated("relation")
+@translated(Operation.RELATION)
 def register_view(
     spark: Any,
     name: str,
@@ -129,7 +130,7 @@ def refresh_views(session: Session, names: frozenset[str] | None = None) -> None
             _show(session, name, view._replace(version=newest))
 
 
-@translated("relation")
+@translated(Operation.RELATION)
 def files(spark: Any, path: str, filters: Any = None) -> Any:
     """Return the files of a table's newest version as a data frame with partition values and statistics, one row each.
 
@@ -210,7 +211,7 @@ def _with_names(session: Session, query: Query) -> Iterator[str | TableName | Ch
 def _meaning(part: TableName | Changes | Facts) -> tuple[Any, ...]:
     """Return a key that is equal for all occurrences of the same table."""
     if isinstance(part, Facts):
-        return (*_meaning(part.table), part.what, part.limit)
+        return (*_meaning(part.table), part.kind, part.limit)
     if isinstance(part, Changes):
         return (*_meaning(part.table), part.start, part.end)
     at = part.at
@@ -229,7 +230,7 @@ def alias_of(part: TableName | Changes | Facts, rest: tuple[Any, ...]) -> str:
         return ""
     if table.by_path and not isinstance(part, Facts):
         return f" AS {quoted(table.name)}"
-    name = f"delta_{part.what}" if isinstance(part, Facts) else table.name.rpartition(".")[2].strip("`")
+    name = f"delta_{part.kind}" if isinstance(part, Facts) else table.name.rpartition(".")[2].strip("`")
     return f" AS {quoted(name)}"
 
 
@@ -252,9 +253,9 @@ def _read(session: Session, part: TableName | Changes | Facts, tables: Tables) -
 
 
 def _facts(session: Session, facts: Facts, tables: Tables) -> Any:
-    if facts.what == "files":
+    if facts.kind is FactsKind.FILES:
         return files(session.spark, tables.place(facts.table))
-    if facts.what == "detail":
+    if facts.kind is FactsKind.DETAIL:
         return answered(session, facts_of(facts, tables))
     place = place_of(session, tables.place(facts.table))
     return history_of(session, place, handle(session, place), facts.limit)

@@ -27,8 +27,10 @@ from deltafast._sql.run_changes import (
     written,
 )
 from deltafast._sql.run_statement import run_statement
+from deltafast._util.column_mapping import MappingMode
 from deltafast._util.dialect import Dialect
 from deltafast.exceptions import InvalidArgumentError
+from deltafast.spark._conditions import Operation
 from deltafast.spark._scan.physical_columns import check_names, mapping_mode
 from deltafast.spark._session.cached_rows import refresh_dependents
 from deltafast.spark._session.session import Session
@@ -112,7 +114,7 @@ class PreparedStatement(NamedTuple):
     sparks: str | None = None
 
 
-@translated("relation")
+@translated(Operation.RELATION)
 def sql(spark: Any, text: str, args: Any = None) -> Any:
     """Run one statement: Delta's by the core and Spark's own reader and writer, any other by Spark.
 
@@ -377,15 +379,15 @@ def _run(statement: tree.Statement, tables: SparkTables) -> Any:
     """Run a statement of Delta."""
     match statement:
         case tree.Restore():
-            operation = "restore"
-        case tree.Describe(what="history"):
-            operation = "history"
+            operation = Operation.RESTORE
+        case tree.Describe(kind=tree.DescribeKind.HISTORY):
+            operation = Operation.HISTORY
         case tree.Optimize():
-            operation = "optimize"
+            operation = Operation.OPTIMIZE
         case tree.Delete() | tree.Update() | tree.Merge() | tree.Insert():
-            operation = "relation"
+            operation = Operation.RELATION
         case _:
-            operation = "command"
+            operation = Operation.COMMAND
     with during(operation):
         return _run_in_session(statement, tables)
 
@@ -413,7 +415,7 @@ def _run_in_session(statement: tree.Statement, tables: SparkTables) -> Any:  # n
         case tree.Alter(change=tree.AddColumns(fields)):
             _check_new(tables.table(statement.target), [json.loads(field.to_json()) for _, field, _ in fields])
             return answered(session, run_statement(statement, tables))
-        case tree.Describe(target=target, what="history", limit=limit):
+        case tree.Describe(target=target, kind=tree.DescribeKind.HISTORY, limit=limit):
             return history_of(session, place_of(session, tables.place(target)), tables.table(target), limit)
         case tree.Convert(place=path):
             place = place_of(session, path)
@@ -433,7 +435,7 @@ def _run_in_core(statement: tree.Statement, tables: SparkTables) -> Any:
 def _check_new(table: DeltaTable, fields: list[dict[str, Any]]) -> None:
     """Reject new columns whose names need column mapping."""
     protocol, properties = table.protocol(), table.metadata().configuration
-    if mapping_mode(protocol.min_reader_version, protocol.reader_features, properties) == "none":
+    if mapping_mode(protocol.min_reader_version, protocol.reader_features, properties) is MappingMode.NONE:
         check_names({"fields": fields}, lambda: None)
 
 
@@ -470,7 +472,7 @@ def _insert(insert: tree.Insert, tables: SparkTables) -> Any:
     # A column list determines the columns, whatever the session's settings.
     if not insert.columns and session.merges_schemas:
         insert = replace(insert, evolve=True)
-    if isinstance(insert.source, tree.Values) or insert.mode in ("using", "on"):
+    if isinstance(insert.source, tree.Values) or insert.mode in (tree.InsertMode.USING, tree.InsertMode.ON):
         with dml.committing(session, tables.table(insert.target)) as options:
             if options is None:
                 return answered(session, counts(num_affected_rows=0, num_inserted_rows=0))
@@ -487,12 +489,12 @@ def _insert(insert: tree.Insert, tables: SparkTables) -> Any:
     for name, value in fixed.items():
         frame = frame.withColumn(name, functions.lit(value))
     condition = None
-    if insert.mode == "where" and insert.condition is not None:
+    if insert.mode is tree.InsertMode.WHERE and insert.condition is not None:
         qualified = qualifiers(insert.target, insert.target_alias)
         condition = replaced_rows(insert.condition, table, qualified, Dialect.SPARK)
-    elif insert.mode == "overwrite" and fixed and not tables.replaces_partitions():
+    elif insert.mode is tree.InsertMode.OVERWRITE and fixed and not tables.replaces_partitions():
         condition = " AND ".join(equal(name, value) for name, value in fixed.items())
-    mode: Any = "append" if insert.mode == "append" else "overwrite"
+    mode: Any = "append" if insert.mode is tree.InsertMode.APPEND else "overwrite"
     options = {"mergeSchema": "true"} if insert.evolve else {}
     path = tables.place(insert.target)
     version = write(frame, path, mode, replace_where=condition, options=options)

@@ -27,20 +27,20 @@ _PIECE: Final = re.compile(
 class _Part:
     """The part of a statement that is being read: the source of a MERGE, a condition, or values."""
 
-    def __init__(self, kind: str) -> None:
-        self.kind = kind
-        self.is_source = kind == "MERGE"
+    def __init__(self, keyword: str) -> None:
+        self.keyword = keyword
+        self._is_merge = self.is_source = keyword == "MERGE"
         self.is_condition = False
         self._cases = 0
 
     @property
     def hint(self) -> str:
         """What to do instead."""
-        return "join the query with the source" if self.kind == "MERGE" else "use MERGE"
+        return "join the query with the source" if self._is_merge else "use MERGE"
 
     def read(self, word: str) -> None:
         """Continue after a keyword."""
-        if self.kind != "MERGE":
+        if not self._is_merge:
             self.is_condition |= word == "WHERE"
         elif word == "ON":
             self.is_source, self.is_condition = False, True
@@ -70,7 +70,7 @@ def with_values(text: str, tables: SparkTables, reader: type[Reader]) -> str:
         if piece["query"] is None:
             continue
         if part.is_condition:
-            message = f"subqueries are not supported in the condition of {part.kind}: {part.hint}"
+            message = f"subqueries are not supported in the condition of {part.keyword}: {part.hint}"
             raise InvalidArgumentError(message)
         query, done = read_query(text, piece.end(), reader(text, tables.zone).timestamp_at, nested=True, spark=True)
         if part.is_source:

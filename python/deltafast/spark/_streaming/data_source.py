@@ -23,6 +23,7 @@ from pyspark.sql.datasource import (
 )
 
 from deltafast._handle import handle_of
+from deltafast._util.write_modes import OverwriteScope
 from deltafast.exceptions import InvalidArgumentError
 from deltafast.spark._scan.executor_rows import CHANGE_DATA_FIELDS, Opened, arrow_schema
 from deltafast.spark._scan.physical_columns import field_of, plain_type, spark_schema
@@ -311,7 +312,7 @@ class _Staging(Shipped):
             "description": None,
             "configuration": {},
             "schema_mode": "overwrite" if overwrites else "merge" if merges else None,
-            "dynamic_partitions": mode == "dynamic" and self._overwrite,
+            "dynamic_partitions": mode == OverwriteScope.DYNAMIC and self._overwrite,
             "app_transaction": app,
             "user_metadata": given.get("usermetadata"),
         }

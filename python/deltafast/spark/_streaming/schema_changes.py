@@ -6,12 +6,13 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from deltafast._delta_keys import COLUMN_MAPPING_PHYSICAL_NAME
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
 __all__ = ["SchemaChanges", "changes_between", "checkpoint_hash"]
 
-_PHYSICAL = "delta.columnMapping.physicalName"
 _CONF = "spark.databricks.delta.streaming."
 _RENAME, _DROP, _TYPE = "allowSourceColumnRename", "allowSourceColumnDrop", "allowSourceColumnTypeChange"
 _RENAME_AND_DROP = "allowSourceColumnRenameAndDrop"
@@ -102,7 +103,7 @@ def checkpoint_hash(source: str) -> int:
 
 
 def _physical(of: Mapping[str, Any]) -> str:
-    return str(of.get("metadata", {}).get(_PHYSICAL, of["name"]))
+    return str(of.get("metadata", {}).get(COLUMN_MAPPING_PHYSICAL_NAME, of["name"]))
 
 
 def _compare_fields(

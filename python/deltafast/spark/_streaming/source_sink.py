@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 
+from deltafast._util.write_modes import OverwriteScope, WriteMode
 from deltafast.exceptions import InvalidArgumentError
 from deltafast.spark._session.executor_package import register_at_driver, shipped_format
 from deltafast.spark._session.session import Session
@@ -258,11 +259,11 @@ def sink(
     from deltafast.spark._write.writer import described, write_rows
 
     options = dict(arguments.pop("options", None) or {})
-    if mode == "overwrite" and not any(key.lower() == "partitionoverwritemode" for key in options):
+    if mode == WriteMode.OVERWRITE and not any(key.lower() == "partitionoverwritemode" for key in options):
         # As in delta-spark, a batch of mode complete replaces the whole table, whatever the session's settings.
-        options["partitionOverwriteMode"] = "static"
+        options["partitionOverwriteMode"] = OverwriteScope.STATIC.value
     wrong = [key for key in options if key.lower() in _COUNTED]
-    if wrong or mode not in ("append", "overwrite"):
+    if wrong or mode not in (WriteMode.APPEND, WriteMode.OVERWRITE):
         message = f"a sink counts its batches itself: leave {', '.join(wrong)} out, and give app_id"
         if not wrong:
             message = f"mode must be append or overwrite, not {mode!r}"

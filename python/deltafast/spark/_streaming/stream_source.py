@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from deltafast.exceptions import InvalidArgumentError
+from deltafast.spark._conditions import Operation
 from deltafast.spark._scan.physical_columns import spark_schema
 from deltafast.spark._session.java_calls import set_stream_handler, stream_planner, stream_provider
 from deltafast.spark._session.session import Session
@@ -55,7 +56,7 @@ class _Streams:
     def streamSchema(self, session: Any, options: Any, failure: Any) -> Any:  # noqa: N802 - Java calls it
         """Return the columns of a stream; on an error set `failure`."""
         try:
-            with during("stream"):
+            with during(Operation.STREAM):
                 there, _, plan = self._plan(session, options)
                 return _java_schema(there, plan)
         except BaseException as error:  # noqa: BLE001 - Java raises it again
@@ -65,7 +66,7 @@ class _Streams:
     def streamPlanner(self, session: Any, options: Any, checkpoint: Any, failure: Any) -> Any:  # noqa: N802 - Java calls it
         """Return the planner of a stream; on an error set `failure`."""
         try:
-            with during("stream"):
+            with during(Operation.STREAM):
                 planner = _StreamPlanner(*self._plan(session, options, str(checkpoint)))
                 return stream_planner(self._session, self._provider, planner)
         except BaseException as error:  # noqa: BLE001 - Java raises it again
@@ -137,7 +138,7 @@ class _StreamPlanner:
         """Note that the batch that ends at `end` is complete."""
         try:
             if isinstance(self._plan, TrackedPlan):
-                with during("stream"):
+                with during(Operation.STREAM):
                     self._plan.finish(self._plan.position_of(str(end)))
         except BaseException as error:  # noqa: BLE001 - Java raises it again
             set_failure(error, failure)

@@ -11,6 +11,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, cast
 
 from deltafast import _core
+from deltafast._delta_keys import TARGET_FILE_SIZE
 from deltafast._util.writer_properties import WriterProperties, writer_options
 from deltafast.spark._session.executor_package import shipped
 from deltafast.spark._session.session import quiet
@@ -75,7 +76,7 @@ def write_direct(
         "properties": properties,
         "materialize_partition_columns": target["materializes_partition_columns"],
         "writer_properties": {} if codec is None else _properties(codec),
-        "target_file_size": _core.parse_byte_size(properties.get("delta.targetFileSize", "")),
+        "target_file_size": _core.parse_byte_size(properties.get(TARGET_FILE_SIZE, "")),
         "most_rows": most or None,
         "has_change_data": has_change_data,
         "time_zone": session.zone,

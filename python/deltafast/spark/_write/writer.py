@@ -11,15 +11,17 @@ from __future__ import annotations
 import json
 import uuid
 from contextlib import contextmanager
+from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Literal
 
 from deltafast import _core
 from deltafast._expr.constraints import bind_rows, expressions
 from deltafast._expr.render import to_spark_sql
+from deltafast._util.column_mapping import MappingMode
 from deltafast._util.dialect import Dialect
 from deltafast._util.open_options import core_open_options
 from deltafast._util.options import commit_options, names
-from deltafast._util.write_modes import CREATE_MODES, SAVE_MODES
+from deltafast._util.write_modes import AS_SELECT_MODES, OverwriteScope, WriteMode
 from deltafast.exceptions import CommitUnknownError, DeltaProtocolError, ErrorCode, InvalidArgumentError, warn
 from deltafast.spark._option_names import with_option_names
 from deltafast.spark._scan.physical_columns import (
@@ -47,7 +49,6 @@ if TYPE_CHECKING:
     from deltafast._core_types import (
         AsSelect,
         ReplaceKey,
-        SaveMode,
         SchemaMode,
         WriteOptions,
         WriteTarget,
@@ -76,6 +77,15 @@ _OPTIONS = (
     "datachange",
 )
 _CONF = "spark.databricks.delta."
+
+
+class WriteEngine(StrEnum):
+    """What writes the rows, see `write`."""
+
+    AUTO = "auto"
+    JVM = "jvm"
+    ARROW = "arrow"
+    DRIVER = "driver"
 
 
 def write(
@@ -165,11 +175,11 @@ def described(
 def write_rows(
     frame: Any,
     path: str | os.PathLike[str],
-    mode: SaveMode,
+    mode: str,
     replace_where: Predicate | None,
     options: Mapping[str, Any] | None,
     table: WriteOptions,
-    writer: Literal["auto", "jvm", "arrow", "driver"] = "auto",
+    writer: str = "auto",
     storage_options: Mapping[str, str] | None = None,
     *,
     fits: Callable[[dict[str, Any], dict[str, Any]], None] | None = None,
@@ -194,12 +204,13 @@ def write_rows(
         DeltaError: As `write`.
     """
     session = Session(frame.sparkSession)
-    if mode not in SAVE_MODES or writer not in ("auto", "jvm", "arrow", "driver"):
+    if mode not in tuple(WriteMode) or writer not in tuple(WriteEngine):
         message = (
-            f"mode must be one of {', '.join(SAVE_MODES)} and writer auto, jvm, arrow or driver, "
+            f"mode must be one of {', '.join(WriteMode)} and writer auto, jvm, arrow or driver, "
             f"not {mode!r} and {writer!r}"
         )
         raise InvalidArgumentError(message)
+    write_mode, engine = WriteMode(mode), WriteEngine(writer)
     given = _given(session, options)
     place = place_of(session, path, storage_options)
     if "replacewhere" in given:
@@ -213,17 +224,17 @@ def write_rows(
         return None
     settings: WriteOptions = {
         **table,
-        "mode": mode,
+        "mode": write_mode.value,
         "configuration": defaults(session) | table.get("configuration", {}),
         "schema_mode": _schema_mode(given),
         "has_predicate": replace_where is not None,
-        "dynamic_partitions": mode == "overwrite"
+        "dynamic_partitions": write_mode is WriteMode.OVERWRITE
         and _replaces_partitions(session, place, given, replace_where, table.get("partition_by")),
-        "keys": _keys(frame, given) if mode == "overwrite" else [],
+        "keys": _keys(frame, given) if write_mode is WriteMode.OVERWRITE else [],
         "data_change": str(given.get("datachange", "true")).lower() != "false",
         "commit_options": commit_options(commit.properties, commit.hooks),
     }
-    if writer == "driver" or settings["keys"]:
+    if engine is WriteEngine.DRIVER or settings["keys"]:
         # The core finds the rows that have the keys of the new ones.
         before = _schema_before(place) if fits is not None else None
         if fits is not None and before is not None:
@@ -235,7 +246,7 @@ def write_rows(
             return None
         if fits is not None:
             fits(*(_collated(schema) for schema in (json.loads(frame.schema.json()), json.loads(plan.schema))))
-        version = _written(session, frame, place, plan, settings, replace_where, given, writer)
+        version = _written(session, frame, place, plan, settings, replace_where, given, engine)
     refresh_dependents(session, place.hadoop)
     commit.end()
     return version
@@ -263,7 +274,7 @@ def write_as_select(
         commit.end()
         return
     settings: WriteOptions = {
-        "mode": CREATE_MODES[statement],
+        "mode": AS_SELECT_MODES[statement],
         "partition_by": list(partition_by),
         "cluster_by": list(cluster_by),
         "description": description,
@@ -273,7 +284,7 @@ def write_as_select(
     }
     plan = _planned(session, frame, place, settings)
     if plan is not None:
-        _written(session, frame, place, plan, settings, None, {}, "auto")
+        _written(session, frame, place, plan, settings, None, {}, WriteEngine.AUTO)
         refresh_dependents(session, place.hadoop)
     commit.end()
 
@@ -292,7 +303,7 @@ def _planned(session: Session, frame: Any, place: Place, settings: WriteOptions)
         committer=access.committer,
     )
     if plan is not None:
-        if _mapping_of(plan.target) == "none":
+        if _mapping_of(plan.target) is MappingMode.NONE:
             check_names(json.loads(plan.schema), lambda: _schema_before(place))
         _check_collations(frame, plan.schema, place)
     return plan
@@ -334,7 +345,7 @@ def _check_collations(frame: Any, schema: str | None, place: Place) -> None:
             )
 
 
-def _mapping_of(target: WriteTarget) -> str:
+def _mapping_of(target: WriteTarget) -> MappingMode:
     """Return the column mapping mode of the table."""
     protocol, properties = target["protocol"], target["metadata"]["configuration"]
     return mapping_mode(protocol["minReaderVersion"], protocol.get("readerFeatures"), properties)
@@ -355,23 +366,23 @@ def _written(
     settings: WriteOptions,
     replace_where: Predicate | None,
     given: dict[str, Any],
-    writer: Literal["auto", "jvm", "arrow", "driver"],
+    engine: WriteEngine,
 ) -> int | None:
-    """Write the rows on the executors or, with `auto` and a table that Spark's writer cannot write, in the driver.
+    """Write the rows on the executors or, with `AUTO` and a table that Spark's writer cannot write, in the driver.
 
     Raises:
-        DeltaProtocolError: Spark's writer cannot write the table, and `writer` is `jvm`.
+        DeltaProtocolError: Spark's writer cannot write the table, and `engine` is `JVM`.
     """
-    reason = None if writer == "arrow" else only_core_writes(plan.target, json.loads(plan.schema))
+    reason = None if engine is WriteEngine.ARROW else only_core_writes(plan.target, json.loads(plan.schema))
     if reason is None:
         try:
-            return _by_executors(session, frame, place, plan, replace_where, given, by_core=writer == "arrow")
+            return _by_executors(session, frame, place, plan, replace_where, given, by_core=engine is WriteEngine.ARROW)
         except DeltaProtocolError as error:
             # Spark's reader would not find the removed rows; the new files are deleted already.
-            if writer != "auto":
+            if engine is not WriteEngine.AUTO:
                 raise
             reason = str(error)
-    elif writer != "auto":
+    elif engine is not WriteEngine.AUTO:
         message = f"{reason}: write with writer='arrow' or writer='driver'"
         raise DeltaProtocolError(message)
     ignored = [name for name in ("compression", "maxRecordsPerFile", "optimizeWrite") if name.lower() in given]
@@ -399,7 +410,7 @@ def _by_executors(
     table: dict[str, Any] = {
         "schema": json.loads(plan.schema),
         "partition": metadata["partitionColumns"],
-        "mapped": mapped != "none",
+        "mapped": mapped is not MappingMode.NONE,
         "identities": target["identities"],
     }
     replaced = (
@@ -519,21 +530,21 @@ def _replaces_partitions(
         InvalidArgumentError: The option has another value, or the options contradict each other.
     """
     mode = given.get("partitionoverwritemode")
-    if mode is not None and str(mode).lower() not in ("static", "dynamic"):
+    if mode is not None and str(mode).lower() not in tuple(OverwriteScope):
         message = f"partitionOverwriteMode must be static or dynamic, not {str(mode)!r:.50}"
         raise InvalidArgumentError(message)
     if replace_where is not None or given.keys() & {"replaceusing", "replaceon"}:
         # As in delta-spark, the session's setting has no effect where the write itself chooses the replaced rows.
-        if str(mode).lower() == "dynamic":
+        if str(mode).lower() == OverwriteScope.DYNAMIC:
             message = (
                 "replaceWhere and partitionOverwriteMode=dynamic exclude each other: both determine the replaced rows"
             )
             raise InvalidArgumentError(message, code=ErrorCode.REPLACE_WHERE_WITH_DYNAMIC_PARTITIONS)
         return False
-    is_dynamic = session.replaces_partitions if mode is None else str(mode).lower() == "dynamic"
+    is_dynamic = session.replaces_partitions if mode is None else str(mode).lower() == OverwriteScope.DYNAMIC
     if not is_dynamic:
         return False
-    replaces_schema = _schema_mode(given) == "overwrite"
+    replaces_schema = _replaces_schema(given)
     # Without partition columns an overwrite replaces the whole table, also one without rows.
     partition = new_partition if replaces_schema and new_partition is not None else _partition_columns(place)
     if replaces_schema and partition:
@@ -581,8 +592,12 @@ def _keys(frame: Any, given: Mapping[str, Any]) -> list[ReplaceKey]:
     return replace_keys(None, plain(Expression(str(condition), 0), (), sides, dialect=Dialect.SPARK))
 
 
+def _replaces_schema(given: Mapping[str, Any]) -> bool:
+    return str(given.get("overwriteschema", "false")).lower() == "true"
+
+
 def _schema_mode(given: Mapping[str, Any]) -> SchemaMode | None:
-    if str(given.get("overwriteschema", "false")).lower() == "true":
+    if _replaces_schema(given):
         return "overwrite"
     return "merge" if str(given.get("mergeschema", "false")).lower() == "true" else None
 

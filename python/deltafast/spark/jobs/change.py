@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from deltafast import _core
+from deltafast._delta_keys import IDENTITY_START
 from deltafast._expr.constraints import bind_rows, bind_updates
 from deltafast._expr.render import to_spark_sql
 from deltafast._expr.session_calls import core_expression, uses_session
@@ -29,7 +30,7 @@ from deltafast.spark.jobs.values import CHANGED, Constraints, assigned
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from deltafast._core_types import CommitOptions, DmlKind, MatchedRowsSummary
+    from deltafast._core_types import CommitOptions, MatchedRowsSummary
     from deltafast._util.filters import Predicate
     from deltafast.spark._scan.snapshot import Listing
     from deltafast.table import DeltaTable
@@ -64,7 +65,7 @@ def delete(
         CommitFailedError: Another writer changed the same rows concurrently; nothing was committed.
         CommitUnknownError: The outcome of the commit cannot be determined.
     """
-    job = _Job(spark, table, "delete", condition, commit_options(commit_properties, post_commithook_properties))
+    job = _Job(spark, table, condition, commit_options(commit_properties, post_commithook_properties), deletes=True)
     with job.folders as folders:
         listing, found = job.find_rows()
         if listing is not None and not job.requirements["uses_deletion_vectors"] and found["has_partial_files"]:
@@ -107,7 +108,7 @@ def update(
     if not updates:
         message = "there is nothing to update: no column is given a value"
         raise InvalidArgumentError(message)
-    job = _Job(spark, table, "update", condition, commit_options(commit_properties, post_commithook_properties))
+    job = _Job(spark, table, condition, commit_options(commit_properties, post_commithook_properties), deletes=False)
     new = _NewValues(job, updates)
     with job.folders as folders:
         listing, _ = job.find_rows()
@@ -127,7 +128,7 @@ class _Job:
     """The common part of both commands."""
 
     def __init__(
-        self, spark: Any, table: DeltaTable, kind: DmlKind, condition: Predicate | None, chosen: CommitOptions
+        self, spark: Any, table: DeltaTable, condition: Predicate | None, chosen: CommitOptions, *, deletes: bool
     ) -> None:
         self.session, self.table = Session(spark), table
         self.schema = table.schema().to_json()
@@ -145,6 +146,7 @@ class _Job:
         predicate = None if bound is None else core_expression(bound)
         #: What the core can evaluate of the condition.
         self._tree = None if predicate is None else predicate.get("tree")
+        kind = "delete" if deletes else "update"
         self._core = _core.ChangeJob(handle_of(table).snapshot, kind, chosen, predicate)
         self.requirements = self._core.requirements()
         if tree is not None and uses_session(tree):
@@ -152,13 +154,13 @@ class _Job:
             self.requirements["selects_whole_files"] = False
         self.rows = Rows(self.session, table, self.requirements["row_tracking_columns"])
         self.folders = Folders(self.rows, self.rows.columns, self.requirements)
-        self._kind: DmlKind = kind
+        self._deletes = deletes
 
     def find_rows(self) -> tuple[Listing | None, MatchedRowsSummary]:
         """Return the files that have rows to change, or None if no file is read, and the core's summary of the rows."""
         if self.requirements["selects_whole_files"]:
             summary = self._core.find_rows({})
-            return (None if self._kind == "delete" else self._candidates()), summary
+            return (None if self._deletes else self._candidates()), summary
         listing = self._candidates()
         found, paths = marks(self.chosen(listing), listing) if len(listing.files) else _nothing()
         summary = self._core.find_rows(paths, found)
@@ -203,7 +205,7 @@ class _NewValues:
         functions.check_deterministic(value["tree"] for value in values)
         self._given = {value["path"][0] for value in values}
         for field in columns.fields:
-            if field["name"] in self._given and "delta.identity.start" in field.get("metadata", {}):
+            if field["name"] in self._given and IDENTITY_START in field.get("metadata", {}):
                 message = "an identity column cannot be updated: its values are the table's to give"
                 raise InvalidArgumentError(f"{message} (column {field['name']})")
         self._values = values

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from deltafast import _core
 from deltafast._handle import handle_of
 from deltafast._ops.merge import merge_metrics
+from deltafast._ops.merge_clause import MergeAction
 from deltafast._util.dialect import Dialect
 from deltafast.exceptions import ErrorCode, InvalidArgumentError
 from deltafast.spark._scan.physical_columns import Columns, plain_type, quoted, spark_type
@@ -50,6 +51,9 @@ __all__ = ["merge"]
 
 #: The number of the clause that takes a row; 0 if no clause takes it.
 ACTION = "__deltafast_action"
+
+#: The joins with the rows that clauses take, by whether the other rows of the table stay.
+_JOINS = {True: "left", False: "inner"}
 
 #: A row's file and its position in it as one number, which Spark looks up several times faster than two: 2^28 files of
 #: 2^36 rows each.
@@ -207,7 +211,7 @@ class _Merge:
         kinds: dict[int, list[int]] = {}
         for first, clauses in ((1, self._matched), (3, self._by_source)):
             for clause in clauses:
-                kinds.setdefault(first + (clause.action == "delete"), []).append(clause.number)
+                kinds.setdefault(first + (clause.action is MergeAction.DELETE), []).append(clause.number)
         return kinds
 
     def _refuse_several(self, act: Any, paths: dict[int, str]) -> None:
@@ -225,7 +229,7 @@ class _Merge:
 
     @property
     def _updates(self) -> list[Clause]:
-        return [clause for clause in (*self._matched, *self._by_source) if clause.action == "update"]
+        return [clause for clause in (*self._matched, *self._by_source) if clause.action is MergeAction.UPDATE]
 
     def _written(self, touched: Listing, emptied: list[str], act: Any) -> Any:
         """Return changed rows and, without deletion vectors, the others of their files; None if there are no rows."""
@@ -236,8 +240,10 @@ class _Merge:
         left = touched.only(emptied, others=True)
         if not len(left.files):
             return None
-        joined = self._joined(left, act, "left")
-        deleted = [str(clause.number) for clause in (*self._matched, *self._by_source) if clause.action == "delete"]
+        joined = self._joined(left, act, keeps_others=True)
+        deleted = [
+            str(clause.number) for clause in (*self._matched, *self._by_source) if clause.action is MergeAction.DELETE
+        ]
         return self._edited(joined.where(f"{ACTION} not in ({', '.join(deleted)})") if deleted else joined)
 
     def _taken(self, listing: Listing, act: Any, clauses: Sequence[Clause]) -> Any:
@@ -247,9 +253,9 @@ class _Merge:
         act = act.where(functions.col(ACTION).isin([clause.number for clause in clauses]))
         if self._keeps_rows:
             return act.join(self._source.joined(), SOURCE_ROW)
-        return self._joined(listing, act, "inner")
+        return self._joined(listing, act, keeps_others=False)
 
-    def _joined(self, listing: Listing, act: Any, how: str) -> Any:
+    def _joined(self, listing: Listing, act: Any, *, keeps_others: bool) -> Any:
         """Return rows of the table joined with the source rows that change them; `ACTION` is 0 for unchanged rows."""
         from pyspark.sql import functions
 
@@ -260,13 +266,13 @@ class _Merge:
         frame = self._of_target(listing)
         if self._marked is not None and self._source.is_broadcast(self._marked.distinct):
             act = functions.broadcast(act)
-            frame = self._candidates(frame, self._marked, how)
+            frame = self._candidates(frame, self._marked, keeps_others=keeps_others)
         else:
             frame = frame.withColumn(_POSITION, position)
-        frame = frame.drop(FILE, ROW).join(act, _POSITION, how)
+        frame = frame.drop(FILE, ROW).join(act, _POSITION, _JOINS[keeps_others])
         return frame.withColumn(ACTION, functions.coalesce(functions.col(ACTION), functions.lit(0)))
 
-    def _candidates(self, frame: Any, marked: MarkedRows, how: str) -> Any:
+    def _candidates(self, frame: Any, marked: MarkedRows, *, keeps_others: bool) -> Any:
         """Return rows of the table with `_POSITION`, which is null for rows that no clause takes.
 
         Rows of a file that follow each other have the same word of its bitmap, so that Spark finds it in the CPU's
@@ -279,9 +285,9 @@ class _Merge:
             functions.expr("shiftleft(cast(file as bigint), 30) | word").alias(_WORD),
             functions.col("bits").alias(_BITS),
         )
-        frame = frame.withColumn(_WORD, word).join(functions.broadcast(words), _WORD, how)
+        frame = frame.withColumn(_WORD, word).join(functions.broadcast(words), _WORD, _JOINS[keeps_others])
         is_marked = functions.expr(f"shiftrightunsigned({_BITS}, {PLACE_OF}) & 1L") == 1
-        if how == "inner":
+        if not keeps_others:
             frame = frame.where(is_marked)
         position = functions.when(is_marked, functions.expr(_POSITION_OF))
         return frame.withColumn(_POSITION, position).drop(_WORD, _BITS)

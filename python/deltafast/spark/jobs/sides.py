@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltafast._expr.render import to_spark_sql
 from deltafast._expr.tree import Bound, Call, Cast, Col, In, Node, SessionCall
+from deltafast._ops.merge_clause import MergeAction
 from deltafast.spark._scan.physical_columns import quoted
 from deltafast.spark.jobs.values import type_of, uncast
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from deltafast._core_types import BoundTree, ClauseAction, ClausePlan, MergePlan
+    from deltafast._core_types import BoundTree, ClausePlan, MergePlan
 
 __all__ = [
     "BY_SOURCE",
@@ -37,7 +38,7 @@ class Clause(NamedTuple):
     """A clause of a MERGE as Spark SQL."""
 
     number: int
-    action: ClauseAction
+    action: MergeAction
     #: Spark SQL; None for all rows.
     condition: str | None
     #: Path, Spark SQL and type of each new value.
@@ -88,7 +89,9 @@ def clauses_of(plans: list[ClausePlan], first: int, side: str | None) -> list[Cl
         condition = None if given is None else given.get("tree")
         nodes = [(value["path"], uncast(value["tree"])) for value in plan.get("values", ())]
         values = [(path, to_spark_sql(_flat(node, side)), type_of(node)) for path, node in nodes]
-        out.append(Clause(number, plan["action"], None if condition is None else flat(condition, side), values))
+        out.append(
+            Clause(number, MergeAction(plan["action"]), None if condition is None else flat(condition, side), values)
+        )
     return out
 
 
