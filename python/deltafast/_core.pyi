@@ -546,7 +546,7 @@ def retention_ms(configuration: dict[str, str], key: str) -> int:
     """Return the effective value of a retention property in milliseconds; an unreadable one is an error."""
 
 def parse_byte_size(size: str) -> int | None:
-    """Return the bytes of a size such as `128m` (units are powers of 1024); None for what is none."""
+    """Return the bytes of a size such as `128m` (units are powers of 1024); None for other text."""
 
 def alter(
     snapshot: Snapshot, change: TableChange, constraints: TableConstraints, commit_options: CommitOptions

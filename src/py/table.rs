@@ -248,7 +248,7 @@ pub(super) fn retention_ms(
     properties::retention_ms(&configuration, key).map_err(|e| to_python(py, &e))
 }
 
-/// The bytes of a size such as `128m`; `None` for what is none.
+/// The bytes of a size such as `128m`; `None` for other text.
 #[pyfunction]
 pub(super) fn parse_byte_size(size: &str) -> Option<u64> {
     properties::bytes(size)
