@@ -9,14 +9,15 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias, TypeVar, cast
 
 from deltafast._display import schema_html
 from deltafast._libraries import names_missing
+from deltafast._types import PRIMITIVES, SQL_NAMES, fields_within, integer_of_spark
 from deltafast.exceptions import InvalidArgumentError, printable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
     import pyarrow as pa
 
@@ -31,26 +32,7 @@ __all__ = [
     "VariantType",
 ]
 
-_PRIMITIVES = frozenset(
-    {
-        "binary",
-        "boolean",
-        "byte",
-        "date",
-        "double",
-        "float",
-        "integer",
-        "long",
-        "short",
-        "string",
-        "timestamp",
-        "timestamp_ntz",
-        "void",
-    },
-)
-# Types of Spark that Delta does not have; the core reads them as the integers that files contain.
-_SPARK_INT = re.compile(r"interval (?:year|month|year to month)")
-_SPARK_LONG = re.compile(r"interval (?:day|hour|minute|second)(?: to (?:hour|minute|second))?|time\([0-9]\)")
+_PRIMITIVES = PRIMITIVES.keys() - {"variant"}
 _SPARK_NONE = "interval"
 _DECIMAL = re.compile(r"decimal\(\s*(\d+)\s*,\s*(\d+)\s*\)")
 _MAX_PRECISION = 38
@@ -65,8 +47,8 @@ class ArrowSchemaExportable(Protocol):
         ...
 
 
-def _tree_of(node: DataType | Field) -> Any:
-    """Return a nested type or field as decoded Delta JSON."""
+def tree_of(node: DataType | Field) -> Any:
+    """Return a type or field as decoded Delta JSON."""
     return node._tree()  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
 
 
@@ -141,8 +123,8 @@ def _parse_field(value: object) -> Field:
 def _coerce(kind: object) -> DataType:
     if isinstance(kind, str):
         return _parse(kind)
-    if isinstance(kind, (PrimitiveType, ArrayType, MapType, StructType, VariantType)):
-        return kind
+    if isinstance(kind, _Type):
+        return cast("DataType", kind)
     message = f"not a Delta type: {kind!r:.100}"
     raise InvalidArgumentError(message)
 
@@ -183,6 +165,17 @@ class _Type:
 
 def _from_json(cls: type[Any], text: str) -> Any:
     return cls.from_json(text)
+
+
+def parts_of(kind: DataType | None) -> dict[str, DataType]:
+    """Return the types within an array (`element`) or a map (`key`, `value`), as arguments of its class."""
+    match kind:
+        case ArrayType():
+            return {"element": kind.element_type}
+        case MapType():
+            return {"key": kind.key_type, "value": kind.value_type}
+        case _:
+            return {}
 
 
 def _checked(cls: type[T], kind: object) -> T:
@@ -232,13 +225,6 @@ class PrimitiveType(_Type):
         return _checked(PrimitiveType, _from_arrow_type(data_type))
 
 
-def integer_of_spark(name: str) -> Literal["integer", "long"] | None:
-    """Return the integer type in files for a type of Spark that Delta does not have; None for other types."""
-    if _SPARK_INT.fullmatch(name):
-        return "integer"
-    return "long" if _SPARK_LONG.fullmatch(name) else None
-
-
 def _primitive(name: object) -> str:
     if isinstance(name, str):
         if name in _PRIMITIVES or name == _SPARK_NONE or integer_of_spark(name) is not None:
@@ -254,27 +240,21 @@ def _primitive(name: object) -> str:
 
 
 #: Type names of other systems, and Delta's.
-_ALIASES = {
-    "bigint": "long",
+_ALIASES = SQL_NAMES | {
     "bool": "boolean",
     "bytes": "binary",
     "char": "string",
     "datetime": "timestamp",
     "float32": "float",
     "float64": "double",
-    "int": "integer",
     "int16": "short",
     "int32": "integer",
     "int64": "long",
     "int8": "byte",
     "numeric": "decimal(precision,scale)",
-    "real": "float",
-    "smallint": "short",
     "str": "string",
     "text": "string",
-    "timestamp_ltz": "timestamp",
     "timestampntz": "timestamp_ntz",
-    "tinyint": "byte",
     "utf8": "string",
     "varchar": "string",
 }
@@ -283,7 +263,7 @@ _ALIASES = {
 def _meant(name: object) -> str:
     """Return the hint for the error of an unknown type's name."""
     word = name.strip().lower().partition("(")[0] if isinstance(name, str) else ""
-    near = _ALIASES.get(word) or (word if word in _PRIMITIVES else None)
+    near = None if word == "variant" else _ALIASES.get(word)
     if near is not None:
         return f"; did you mean {near!r}?"
     return f"; primitive types are {', '.join(sorted(_PRIMITIVES))} and decimal(precision,scale)"
@@ -337,7 +317,7 @@ class ArrayType(_Type):
     def _tree(self) -> Any:
         return {
             "type": "array",
-            "elementType": _tree_of(self.element_type),
+            "elementType": tree_of(self.element_type),
             "containsNull": self.contains_null,
         }
 
@@ -386,8 +366,8 @@ class MapType(_Type):
     def _tree(self) -> Any:
         return {
             "type": "map",
-            "keyType": _tree_of(self.key_type),
-            "valueType": _tree_of(self.value_type),
+            "keyType": tree_of(self.key_type),
+            "valueType": tree_of(self.value_type),
             "valueContainsNull": self.value_contains_null,
         }
 
@@ -436,7 +416,7 @@ class Field:
         self.metadata: dict[str, Any] = dict(metadata or {})
 
     def _tree(self) -> dict[str, Any]:
-        return {"name": self.name, "type": _tree_of(self.type), "nullable": self.nullable, "metadata": self.metadata}
+        return {"name": self.name, "type": tree_of(self.type), "nullable": self.nullable, "metadata": self.metadata}
 
     def to_json(self) -> str:
         """Return the field as in a Delta schema string."""
@@ -504,7 +484,7 @@ class StructType(_Type):
         return list(self._fields)
 
     def _tree(self) -> Any:
-        return {"type": "struct", "fields": [_tree_of(field) for field in self._fields]}
+        return {"type": "struct", "fields": [tree_of(field) for field in self._fields]}
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}([{', '.join(map(repr, self._fields))}])"
@@ -537,12 +517,16 @@ class Schema(StructType):
     __slots__ = ()
 
     def _repr_html_(self) -> str:
-        return schema_html(self.fields)
+        return schema_html(self._tree())
 
     @property
     def invariants(self) -> list[tuple[str, str]]:
         """Pairs of field path and SQL expression, from the old `delta.invariants` field metadata."""
-        return list(_invariants(self._fields, ""))
+        return [
+            (".".join(path), _expression(raw, ".".join(path)))
+            for path, field in fields_within(self._tree())
+            if isinstance(raw := field["metadata"].get("delta.invariants"), str)
+        ]
 
     def json(self) -> dict[str, Any]:
         """Return the schema as nested dictionaries."""
@@ -644,33 +628,19 @@ def for_the_log(schema: Schema) -> Schema:
         return given
 
     def field(of: Field) -> Field:
-        metadata = {key: value(key, given) for key, given in _tree_of(of)["metadata"].items()}
+        metadata = {key: value(key, given) for key, given in tree_of(of)["metadata"].items()}
         return Field(of.name, of.type, nullable=of.nullable, metadata=metadata)
 
     return Schema([field(of) for of in schema.fields])
 
 
-def _invariants(fields: Sequence[Field], prefix: str) -> Iterator[tuple[str, str]]:
-    for field in fields:
-        path = f"{prefix}{field.name}"
-        raw = field.metadata.get("delta.invariants")
-        if isinstance(raw, str):
-            try:
-                yield path, str(json.loads(raw)["expression"]["expression"])
-            except (ValueError, KeyError, TypeError):
-                message = f"the invariant of {path} is not readable: {raw:.100}"
-                raise InvalidArgumentError(message, column=path) from None
-        yield from _nested_invariants(field.type, path)
-
-
-def _nested_invariants(kind: DataType, path: str) -> Iterator[tuple[str, str]]:
-    if isinstance(kind, StructType):
-        yield from _invariants(kind.fields, f"{path}.")
-    elif isinstance(kind, ArrayType):
-        yield from _nested_invariants(kind.element_type, f"{path}.element")
-    elif isinstance(kind, MapType):
-        yield from _nested_invariants(kind.key_type, f"{path}.key")
-        yield from _nested_invariants(kind.value_type, f"{path}.value")
+def _expression(invariant: str, path: str) -> str:
+    """Return the SQL of an invariant."""
+    try:
+        return str(json.loads(invariant)["expression"]["expression"])
+    except (ValueError, KeyError, TypeError):
+        message = f"the invariant of {path} is not readable: {invariant:.100}"
+        raise InvalidArgumentError(message, column=path) from None
 
 
 # --- Arrow ---------------------------------------------------------------------------------------

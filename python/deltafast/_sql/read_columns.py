@@ -6,9 +6,9 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 
 from deltafast._expr import token_kind, types
-from deltafast._expr.type_parser import read_decimal, read_numbers
-from deltafast._sql.type_names import type_name
-from deltafast.schema import ArrayType, Field, MapType, PrimitiveType, StructType, VariantType
+from deltafast._expr.type_parser import SIMPLE_TYPES, read_decimal, read_numbers
+from deltafast._types import spark_name
+from deltafast.schema import ArrayType, Field, MapType, PrimitiveType, StructType, VariantType, tree_of
 
 if TYPE_CHECKING:
     from deltafast._sql.reader import Reader
@@ -16,26 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["read_column", "read_columns", "read_type"]
 
-_SIMPLE: Final = {
-    "boolean": "boolean",
-    "tinyint": "byte",
-    "byte": "byte",
-    "smallint": "short",
-    "short": "short",
-    "int": "integer",
-    "integer": "integer",
-    "bigint": "long",
-    "long": "long",
-    "float": "float",
-    "real": "float",
-    "double": "double",
-    "date": "date",
-    "timestamp": "timestamp",
-    "timestamp_ltz": "timestamp",
-    "timestamp_ntz": "timestamp_ntz",
-    "string": "string",
-    "binary": "binary",
-}
+_SIMPLE: Final = {word: kind.name for word, kind in SIMPLE_TYPES.items() if kind != types.VOID}
 _LENGTHS: Final = {"varchar": "varchar", "char": "char", "character": "char"}
 
 
@@ -191,7 +172,7 @@ def _declared_struct(fields: list[Field], limits: list[str | None]) -> str | Non
 
 def _sql_name(kind: DataType) -> str:
     """Return the name of a type without lengths, as Spark stores it."""
-    return type_name(kind, _quoted)
+    return spark_name(tree_of(kind), _quoted)
 
 
 def _quoted(name: str) -> str:
