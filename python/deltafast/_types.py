@@ -21,10 +21,12 @@ __all__ = [
     "WIDER_TYPES",
     "Path",
     "PrimitiveNames",
+    "array_of",
     "fields_within",
     "integer_of_spark",
     "is_struct",
     "leaves",
+    "map_of",
     "nullable",
     "paired_parts",
     "parts",
@@ -114,6 +116,16 @@ def nullable(of: Any) -> Any:
             return of | {"valueContainsNull": True}
         case _:
             return of
+
+
+def array_of(element: Any) -> dict[str, Any]:
+    """Return the type of an array that may contain nulls."""
+    return {"type": "array", "elementType": element, "containsNull": True}
+
+
+def map_of(key: Any, value: Any) -> dict[str, Any]:
+    """Return the type of a map whose values may be null."""
+    return {"type": "map", "keyType": key, "valueType": value, "valueContainsNull": True}
 
 
 def paired_parts(first: Any, second: Any) -> dict[str, tuple[Any, Any]]:

@@ -77,7 +77,7 @@ def _decoded(text: str) -> Any:
         raise InvalidArgumentError(message) from None
 
 
-def _parse(value: object) -> DataType:
+def parse_type(value: object) -> DataType:
     """Build the type that decoded schema JSON describes."""
     if isinstance(value, str):
         if value == "decimal":  # old writers; Spark reads it as decimal(10,0)
@@ -89,10 +89,10 @@ def _parse(value: object) -> DataType:
             case "struct":
                 return StructType([_parse_field(item) for item in _items(node)])
             case "array":
-                element = _parse(node.get("elementType"))
+                element = parse_type(node.get("elementType"))
                 return ArrayType(element, contains_null=bool(node.get("containsNull", True)))
             case "map":
-                key, item = _parse(node.get("keyType")), _parse(node.get("valueType"))
+                key, item = parse_type(node.get("keyType")), parse_type(node.get("valueType"))
                 return MapType(key, item, value_contains_null=bool(node.get("valueContainsNull", True)))
             case _:
                 pass
@@ -113,7 +113,7 @@ def _parse_field(value: object) -> Field:
         node = cast("dict[str, Any]", value)
         name = node.get("name")
         if isinstance(name, str) and "type" in node:
-            kind = _parse(node["type"])
+            kind = parse_type(node["type"])
             metadata = cast("dict[str, Any] | None", node.get("metadata"))
             return Field(name, kind, nullable=bool(node.get("nullable", True)), metadata=metadata)
     message = f"not a Delta field: {value!r:.100}"
@@ -122,7 +122,7 @@ def _parse_field(value: object) -> Field:
 
 def _coerce(kind: object) -> DataType:
     if isinstance(kind, str):
-        return _parse(kind)
+        return parse_type(kind)
     if isinstance(kind, _Type):
         return cast("DataType", kind)
     message = f"not a Delta type: {kind!r:.100}"
@@ -216,7 +216,7 @@ class PrimitiveType(_Type):
     @staticmethod
     def from_json(type_json: str) -> PrimitiveType:
         """Read a JSON string such as '"integer"'."""
-        return _checked(PrimitiveType, _read(type_json, _parse))
+        return _checked(PrimitiveType, _read(type_json, parse_type))
 
     @staticmethod
     @names_missing
@@ -291,7 +291,7 @@ class VariantType(_Type):
     @staticmethod
     def from_json(type_json: str) -> VariantType:
         """Read the JSON string '"variant"'."""
-        return _checked(VariantType, _read(type_json, _parse))
+        return _checked(VariantType, _read(type_json, parse_type))
 
 
 class ArrayType(_Type):
@@ -327,7 +327,7 @@ class ArrayType(_Type):
     @staticmethod
     def from_json(type_json: str) -> ArrayType:
         """Read an array type's JSON."""
-        return _checked(ArrayType, _read(type_json, _parse))
+        return _checked(ArrayType, _read(type_json, parse_type))
 
     @staticmethod
     @names_missing
@@ -377,7 +377,7 @@ class MapType(_Type):
     @staticmethod
     def from_json(type_json: str) -> MapType:
         """Read a map type's JSON."""
-        return _checked(MapType, _read(type_json, _parse))
+        return _checked(MapType, _read(type_json, parse_type))
 
     @staticmethod
     @names_missing
@@ -492,7 +492,7 @@ class StructType(_Type):
     @staticmethod
     def from_json(type_json: str) -> StructType:
         """Read a struct type's JSON."""
-        return _checked(StructType, _read(type_json, _parse))
+        return _checked(StructType, _read(type_json, parse_type))
 
     @staticmethod
     @names_missing
@@ -551,7 +551,7 @@ class Schema(StructType):
             InvalidArgumentError: The string is not JSON, or not a schema.
             TypeError: The string describes a type that is not a struct.
         """
-        return Schema(_checked(StructType, _read(schema_json, _parse)).fields)
+        return Schema(_checked(StructType, _read(schema_json, parse_type)).fields)
 
     @staticmethod
     @names_missing

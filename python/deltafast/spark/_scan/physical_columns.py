@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Columns",
-    "array_of",
     "check_names",
     "field_of",
     "mapping_mode",
@@ -57,11 +56,6 @@ def field_of(name: str, of: Any, metadata: dict[str, Any] | None = None) -> dict
 
 def _seen(field: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in field.get("metadata", {}).items() if key in _SEEN}
-
-
-def array_of(of: Any) -> dict[str, Any]:
-    """Return an array type that may contain nulls."""
-    return {"type": "array", "elementType": of, "containsNull": True}
 
 
 class Columns:
