@@ -54,6 +54,7 @@ PYTHON_RANK = {
     "_error_codes": 0,
     "_call_options": 0,
     "_delta_keys": 0,
+    "_types": 0,
     "exceptions": 1,
     "_util.fork_lock": 0,
     "catalog.committer": 1,

@@ -6,10 +6,11 @@ from datetime import UTC, datetime
 from html import escape
 from typing import TYPE_CHECKING, Any, cast
 
+from deltafast._types import fields_within, is_struct, type_text
 from deltafast.exceptions import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
 __all__ = ["DetailDict", "HistoryList", "pairs_html", "schema_html", "size_text", "summary_html", "table_html"]
 
@@ -32,15 +33,18 @@ class DetailDict(dict[str, Any]):
 
 
 def summary_html(
-    name: str, facts: Mapping[str, object], schema: Sequence[Any], commits: Sequence[dict[str, Any]]
+    name: str, facts: Mapping[str, object], schema: Mapping[str, Any], commits: Sequence[dict[str, Any]]
 ) -> str:
     """Return the HTML of a table: its facts, its schema and its last commits."""
     return pairs_html(name, facts) + schema_html(schema) + history_html(commits)
 
 
-def schema_html(fields: Sequence[Any]) -> str:
+def schema_html(schema: Mapping[str, Any]) -> str:
     """Return the HTML of a schema's fields, with those of structs below them."""
-    rows = list(_fields(fields, ""))
+    rows = [
+        (".".join(path), _type_text(field["type"]), field["nullable"], field["metadata"].get("comment", ""))
+        for path, field in fields_within(schema, in_parts=False)
+    ]
     return table_html("Schema", ("column", "type", "nullable", "comment"), rows)
 
 
@@ -73,30 +77,11 @@ def size_text(count: float) -> str:
     return f"{count:.1f} TiB"
 
 
-def _fields(fields: Sequence[Any], above: str) -> Iterable[tuple[object, ...]]:
-    for field in fields:
-        kind = field.type
-        inner = getattr(kind, "fields", None)
-        name = f"{above}{field.name}"
-        yield (
-            name,
-            "struct" if inner is not None else _type_text(kind),
-            field.nullable,
-            field.metadata.get("comment", ""),
-        )
-        if inner is not None:
-            yield from _fields(inner, f"{name}.")
-
-
-def _type_text(kind: Any) -> str:
-    """Return a type in the notation of SQL."""
-    if hasattr(kind, "element_type"):
-        return f"array<{_type_text(kind.element_type)}>"
-    if hasattr(kind, "key_type"):
-        return f"map<{_type_text(kind.key_type)}, {_type_text(kind.value_type)}>"
-    if hasattr(kind, "fields"):
-        return f"struct<{', '.join(f'{field.name}: {_type_text(field.type)}' for field in kind.fields)}>"
-    return str(getattr(kind, "type", kind))
+def _type_text(of: Any) -> str:
+    """Return a type in the notation of SQL; the fields of a struct have rows of their own."""
+    if is_struct(of):
+        return "struct"
+    return type_text(of, str, lambda field, text: f"{field['name']}: {text}")
 
 
 def _value(value: object) -> object:

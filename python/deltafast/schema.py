@@ -9,14 +9,15 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias, TypeVar, cast
 
 from deltafast._display import schema_html
 from deltafast._libraries import names_missing
+from deltafast._types import PRIMITIVES, SQL_NAMES, fields_within, integer_of_spark
 from deltafast.exceptions import InvalidArgumentError, printable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
     import pyarrow as pa
 
@@ -31,26 +32,7 @@ __all__ = [
     "VariantType",
 ]
 
-_PRIMITIVES = frozenset(
-    {
-        "binary",
-        "boolean",
-        "byte",
-        "date",
-        "double",
-        "float",
-        "integer",
-        "long",
-        "short",
-        "string",
-        "timestamp",
-        "timestamp_ntz",
-        "void",
-    },
-)
-# Types of Spark that Delta does not have; the core reads them as the integers that files contain.
-_SPARK_INT = re.compile(r"interval (?:year|month|year to month)")
-_SPARK_LONG = re.compile(r"interval (?:day|hour|minute|second)(?: to (?:hour|minute|second))?|time\([0-9]\)")
+_PRIMITIVES = PRIMITIVES.keys() - {"variant"}
 _SPARK_NONE = "interval"
 _DECIMAL = re.compile(r"decimal\(\s*(\d+)\s*,\s*(\d+)\s*\)")
 _MAX_PRECISION = 38
@@ -65,8 +47,8 @@ class ArrowSchemaExportable(Protocol):
         ...
 
 
-def _tree_of(node: DataType | Field) -> Any:
-    """Return a nested type or field as decoded Delta JSON."""
+def tree_of(node: DataType | Field) -> Any:
+    """Return a type or field as decoded Delta JSON."""
     return node._tree()  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
 
 
@@ -95,7 +77,7 @@ def _decoded(text: str) -> Any:
         raise InvalidArgumentError(message) from None
 
 
-def _parse(value: object) -> DataType:
+def parse_type(value: object) -> DataType:
     """Build the type that decoded schema JSON describes."""
     if isinstance(value, str):
         if value == "decimal":  # old writers; Spark reads it as decimal(10,0)
@@ -107,10 +89,10 @@ def _parse(value: object) -> DataType:
             case "struct":
                 return StructType([_parse_field(item) for item in _items(node)])
             case "array":
-                element = _parse(node.get("elementType"))
+                element = parse_type(node.get("elementType"))
                 return ArrayType(element, contains_null=bool(node.get("containsNull", True)))
             case "map":
-                key, item = _parse(node.get("keyType")), _parse(node.get("valueType"))
+                key, item = parse_type(node.get("keyType")), parse_type(node.get("valueType"))
                 return MapType(key, item, value_contains_null=bool(node.get("valueContainsNull", True)))
             case _:
                 pass
@@ -131,7 +113,7 @@ def _parse_field(value: object) -> Field:
         node = cast("dict[str, Any]", value)
         name = node.get("name")
         if isinstance(name, str) and "type" in node:
-            kind = _parse(node["type"])
+            kind = parse_type(node["type"])
             metadata = cast("dict[str, Any] | None", node.get("metadata"))
             return Field(name, kind, nullable=bool(node.get("nullable", True)), metadata=metadata)
     message = f"not a Delta field: {value!r:.100}"
@@ -140,9 +122,9 @@ def _parse_field(value: object) -> Field:
 
 def _coerce(kind: object) -> DataType:
     if isinstance(kind, str):
-        return _parse(kind)
-    if isinstance(kind, (PrimitiveType, ArrayType, MapType, StructType, VariantType)):
-        return kind
+        return parse_type(kind)
+    if isinstance(kind, _Type):
+        return cast("DataType", kind)
     message = f"not a Delta type: {kind!r:.100}"
     raise InvalidArgumentError(message)
 
@@ -185,6 +167,17 @@ def _from_json(cls: type[Any], text: str) -> Any:
     return cls.from_json(text)
 
 
+def parts_of(kind: DataType | None) -> dict[str, DataType]:
+    """Return the types within an array (`element`) or a map (`key`, `value`), as arguments of its class."""
+    match kind:
+        case ArrayType():
+            return {"element": kind.element_type}
+        case MapType():
+            return {"key": kind.key_type, "value": kind.value_type}
+        case _:
+            return {}
+
+
 def _checked(cls: type[T], kind: object) -> T:
     if not isinstance(kind, cls):
         message = f"the type is not a {cls.__name__}"
@@ -223,20 +216,13 @@ class PrimitiveType(_Type):
     @staticmethod
     def from_json(type_json: str) -> PrimitiveType:
         """Read a JSON string such as '"integer"'."""
-        return _checked(PrimitiveType, _read(type_json, _parse))
+        return _checked(PrimitiveType, _read(type_json, parse_type))
 
     @staticmethod
     @names_missing
     def from_arrow(data_type: ArrowSchemaExportable) -> PrimitiveType:
         """Convert an Arrow type."""
         return _checked(PrimitiveType, _from_arrow_type(data_type))
-
-
-def integer_of_spark(name: str) -> Literal["integer", "long"] | None:
-    """Return the integer type in files for a type of Spark that Delta does not have; None for other types."""
-    if _SPARK_INT.fullmatch(name):
-        return "integer"
-    return "long" if _SPARK_LONG.fullmatch(name) else None
 
 
 def _primitive(name: object) -> str:
@@ -254,27 +240,21 @@ def _primitive(name: object) -> str:
 
 
 #: Type names of other systems, and Delta's.
-_ALIASES = {
-    "bigint": "long",
+_ALIASES = SQL_NAMES | {
     "bool": "boolean",
     "bytes": "binary",
     "char": "string",
     "datetime": "timestamp",
     "float32": "float",
     "float64": "double",
-    "int": "integer",
     "int16": "short",
     "int32": "integer",
     "int64": "long",
     "int8": "byte",
     "numeric": "decimal(precision,scale)",
-    "real": "float",
-    "smallint": "short",
     "str": "string",
     "text": "string",
-    "timestamp_ltz": "timestamp",
     "timestampntz": "timestamp_ntz",
-    "tinyint": "byte",
     "utf8": "string",
     "varchar": "string",
 }
@@ -283,7 +263,7 @@ _ALIASES = {
 def _meant(name: object) -> str:
     """Return the hint for the error of an unknown type's name."""
     word = name.strip().lower().partition("(")[0] if isinstance(name, str) else ""
-    near = _ALIASES.get(word) or (word if word in _PRIMITIVES else None)
+    near = None if word == "variant" else _ALIASES.get(word)
     if near is not None:
         return f"; did you mean {near!r}?"
     return f"; primitive types are {', '.join(sorted(_PRIMITIVES))} and decimal(precision,scale)"
@@ -311,7 +291,7 @@ class VariantType(_Type):
     @staticmethod
     def from_json(type_json: str) -> VariantType:
         """Read the JSON string '"variant"'."""
-        return _checked(VariantType, _read(type_json, _parse))
+        return _checked(VariantType, _read(type_json, parse_type))
 
 
 class ArrayType(_Type):
@@ -337,7 +317,7 @@ class ArrayType(_Type):
     def _tree(self) -> Any:
         return {
             "type": "array",
-            "elementType": _tree_of(self.element_type),
+            "elementType": tree_of(self.element_type),
             "containsNull": self.contains_null,
         }
 
@@ -347,7 +327,7 @@ class ArrayType(_Type):
     @staticmethod
     def from_json(type_json: str) -> ArrayType:
         """Read an array type's JSON."""
-        return _checked(ArrayType, _read(type_json, _parse))
+        return _checked(ArrayType, _read(type_json, parse_type))
 
     @staticmethod
     @names_missing
@@ -386,8 +366,8 @@ class MapType(_Type):
     def _tree(self) -> Any:
         return {
             "type": "map",
-            "keyType": _tree_of(self.key_type),
-            "valueType": _tree_of(self.value_type),
+            "keyType": tree_of(self.key_type),
+            "valueType": tree_of(self.value_type),
             "valueContainsNull": self.value_contains_null,
         }
 
@@ -397,7 +377,7 @@ class MapType(_Type):
     @staticmethod
     def from_json(type_json: str) -> MapType:
         """Read a map type's JSON."""
-        return _checked(MapType, _read(type_json, _parse))
+        return _checked(MapType, _read(type_json, parse_type))
 
     @staticmethod
     @names_missing
@@ -436,7 +416,7 @@ class Field:
         self.metadata: dict[str, Any] = dict(metadata or {})
 
     def _tree(self) -> dict[str, Any]:
-        return {"name": self.name, "type": _tree_of(self.type), "nullable": self.nullable, "metadata": self.metadata}
+        return {"name": self.name, "type": tree_of(self.type), "nullable": self.nullable, "metadata": self.metadata}
 
     def to_json(self) -> str:
         """Return the field as in a Delta schema string."""
@@ -504,7 +484,7 @@ class StructType(_Type):
         return list(self._fields)
 
     def _tree(self) -> Any:
-        return {"type": "struct", "fields": [_tree_of(field) for field in self._fields]}
+        return {"type": "struct", "fields": [tree_of(field) for field in self._fields]}
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}([{', '.join(map(repr, self._fields))}])"
@@ -512,7 +492,7 @@ class StructType(_Type):
     @staticmethod
     def from_json(type_json: str) -> StructType:
         """Read a struct type's JSON."""
-        return _checked(StructType, _read(type_json, _parse))
+        return _checked(StructType, _read(type_json, parse_type))
 
     @staticmethod
     @names_missing
@@ -537,12 +517,16 @@ class Schema(StructType):
     __slots__ = ()
 
     def _repr_html_(self) -> str:
-        return schema_html(self.fields)
+        return schema_html(self._tree())
 
     @property
     def invariants(self) -> list[tuple[str, str]]:
         """Pairs of field path and SQL expression, from the old `delta.invariants` field metadata."""
-        return list(_invariants(self._fields, ""))
+        return [
+            (".".join(path), _expression(raw, ".".join(path)))
+            for path, field in fields_within(self._tree())
+            if isinstance(raw := field["metadata"].get("delta.invariants"), str)
+        ]
 
     def json(self) -> dict[str, Any]:
         """Return the schema as nested dictionaries."""
@@ -567,7 +551,7 @@ class Schema(StructType):
             InvalidArgumentError: The string is not JSON, or not a schema.
             TypeError: The string describes a type that is not a struct.
         """
-        return Schema(_checked(StructType, _read(schema_json, _parse)).fields)
+        return Schema(_checked(StructType, _read(schema_json, parse_type)).fields)
 
     @staticmethod
     @names_missing
@@ -644,33 +628,19 @@ def for_the_log(schema: Schema) -> Schema:
         return given
 
     def field(of: Field) -> Field:
-        metadata = {key: value(key, given) for key, given in _tree_of(of)["metadata"].items()}
+        metadata = {key: value(key, given) for key, given in tree_of(of)["metadata"].items()}
         return Field(of.name, of.type, nullable=of.nullable, metadata=metadata)
 
     return Schema([field(of) for of in schema.fields])
 
 
-def _invariants(fields: Sequence[Field], prefix: str) -> Iterator[tuple[str, str]]:
-    for field in fields:
-        path = f"{prefix}{field.name}"
-        raw = field.metadata.get("delta.invariants")
-        if isinstance(raw, str):
-            try:
-                yield path, str(json.loads(raw)["expression"]["expression"])
-            except (ValueError, KeyError, TypeError):
-                message = f"the invariant of {path} is not readable: {raw:.100}"
-                raise InvalidArgumentError(message, column=path) from None
-        yield from _nested_invariants(field.type, path)
-
-
-def _nested_invariants(kind: DataType, path: str) -> Iterator[tuple[str, str]]:
-    if isinstance(kind, StructType):
-        yield from _invariants(kind.fields, f"{path}.")
-    elif isinstance(kind, ArrayType):
-        yield from _nested_invariants(kind.element_type, f"{path}.element")
-    elif isinstance(kind, MapType):
-        yield from _nested_invariants(kind.key_type, f"{path}.key")
-        yield from _nested_invariants(kind.value_type, f"{path}.value")
+def _expression(invariant: str, path: str) -> str:
+    """Return the SQL of an invariant."""
+    try:
+        return str(json.loads(invariant)["expression"]["expression"])
+    except (ValueError, KeyError, TypeError):
+        message = f"the invariant of {path} is not readable: {invariant:.100}"
+        raise InvalidArgumentError(message, column=path) from None
 
 
 # --- Arrow ---------------------------------------------------------------------------------------

@@ -488,7 +488,7 @@ class DeltaTable(HandleOwner):
             "properties": detail["properties"],
         }
         known = {name: value for name, value in facts.items() if value not in ([], {})}
-        return summary_html(self.table_uri, known, self.schema().fields, self.history(5))
+        return summary_html(self.table_uri, known, self.schema().json(), self.history(5))
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Reopen at the same version elsewhere; the pickle holds the storage options."""

@@ -28,6 +28,7 @@ from deltafast._interop.record_batch_reader import RecordBatchReader, stream_of
 from deltafast._ops.add_actions import create_table_with_add_actions as plain_create
 from deltafast._ops.alter import TableAlterer as PlainAlterer
 from deltafast._ops.convert_parquet import convert_to_deltalake as plain_convert
+from deltafast._types import INTEGERS, fields_within, is_struct
 from deltafast._util.arguments import COMMIT_ARGUMENTS, HOOKS_FIRST, also_by_position
 from deltafast._util.arrow import as_stream
 from deltafast._util.arrow_types import with_leaves
@@ -42,7 +43,7 @@ from deltafast.exceptions import (
     VersionNotFoundError,
     warn,
 )
-from deltafast.schema import PrimitiveType, StructType
+from deltafast.schema import PrimitiveType
 from deltafast.table import DeltaTable as PlainTable
 from deltafast.table import DeltaTableConfig, pinned
 from deltafast.writer import write_deltalake as plain_write
@@ -50,7 +51,7 @@ from deltafast.writer import writing_in
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Container, Mapping, Sequence
     from datetime import datetime
 
     import pyarrow as pa
@@ -61,7 +62,6 @@ if TYPE_CHECKING:
     from deltafast._util.arrow import Data
     from deltafast._util.filters import FilterType, Predicate
     from deltafast.progress import Progress
-    from deltafast.schema import Field
     from deltafast.transaction import AddAction, CommitProperties, PostCommitHookProperties, RemoveAction
 
 __all__ = [
@@ -94,7 +94,7 @@ _LISTED = re.compile(r"(?:`(?:[^`]|``)*`|[^`,])+")
 #: A character that a URL encodes.
 _ENCODED = re.compile(r"[^!-~]|[\"#%<>?\[\\\]^`{|}]")
 #: Delta's types of numbers whose columns take strings, and Arrow's types of strings.
-_NUMBERS = {"byte", "short", "integer", "long", "float", "double"}
+_NUMBERS = {*INTEGERS, "float", "double"}
 _ARROW_TEXT = {"Utf8", "LargeUtf8", "Utf8View"}
 #: A timestamp of RFC 3339, with its zone.
 _ZONED_TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)")
@@ -398,8 +398,11 @@ class DeltaTable(PlainTable, metaclass=_Both):
     def _with_statistics(self) -> set[str]:
         """Return the leaf columns of which files have statistics, with flattened names."""
         metadata = self.metadata()
-        fields = [field for field in self.schema().fields if field.name not in metadata.partition_columns]
-        leaves = list(_leaves(fields))
+        leaves = [
+            ".".join(path)
+            for path, field in fields_within(self.schema().json(), in_parts=False)
+            if path[0] not in metadata.partition_columns and not is_struct(field["type"])
+        ]
         named = metadata.configuration.get(_STATS_COLUMNS)
         if named is not None:
             chosen = _columns(named)
@@ -875,15 +878,6 @@ def _coarse(schema: pa.Schema) -> pa.Schema:
 
 
 # --- statistics ----------------------------------------------------------------------------------
-
-
-def _leaves(fields: Iterable[Field], above: str = "") -> Iterator[str]:
-    """Return the leaf columns below these fields, with flattened names."""
-    for field in fields:
-        if isinstance(field.type, StructType):
-            yield from _leaves(field.type.fields, f"{above}{field.name}.")
-        else:
-            yield above + field.name
 
 
 def _columns(text: str) -> list[str]:

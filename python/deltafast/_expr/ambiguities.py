@@ -18,7 +18,7 @@ from deltafast._expr.decimals import rescale, to_whole
 from deltafast._expr.errors import unsupported
 from deltafast._expr.syntax import Func, Logical
 from deltafast._expr.tree import Col, Lit
-from deltafast._expr.types import DOUBLE, FLOAT, LONG, STRING, TIMESTAMP, TIMESTAMP_NTZ, Array, Decimal, Map, Struct
+from deltafast._expr.types import DOUBLE, FLOAT, LONG, STRING, Array, Decimal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -34,7 +34,6 @@ __all__ = ["SAME_FUNCTIONS", "Ambiguities", "check_strings", "two_readings"]
 SAME_FUNCTIONS: Final = {"starts_with": "startswith", "ends_with": "endswith", "strpos": "instr"}
 
 _FLOATS: Final = (FLOAT, DOUBLE)
-_INSTANTS: Final = (TIMESTAMP, TIMESTAMP_NTZ)
 #: Functions that are null here for an element or number for which they are false in DataFusion, or the reverse.
 _THREE_VALUED: Final = frozenset(["isnan", "array_contains"])
 #: Functions that DataFusion evaluates with 32 bits if their argument has so many.
@@ -169,23 +168,23 @@ class Ambiguities:
         source = node.type
         if to == STRING and (
             source in _FLOATS
-            or source in _INSTANTS
-            or isinstance(source, (Array, Map, Struct))
+            or types.is_timestamp(source)
+            or isinstance(source, types.NESTED)
             or (isinstance(source, Decimal) and isinstance(node, Lit))
         ):
             name = types.sql_name(source)
             remedy = "cast to a type with one format, such as decimal(20, 2) or date, first"
             self._refuse(f"{name} as a string", "the format of Arrow", "the format of Spark", remedy, pos)
-        if source in _INSTANTS and types.is_numeric(to):
+        if types.is_timestamp(source) and types.is_numeric(to):
             remedy = "compare with a TIMESTAMP '..'"
             self._refuse("a timestamp as a number", "the microseconds", "the seconds since 1970", remedy, pos)
-        if to in _INSTANTS and (source in _FLOATS or isinstance(source, Decimal)):
+        if types.is_timestamp(to) and (source in _FLOATS or isinstance(source, Decimal)):
             remedy = "write TIMESTAMP '..'"
             self._refuse("a fraction as a timestamp", "whole seconds", "seconds with their fraction", remedy, pos)
 
     def check_assignment(self, node: Node, column: DataType) -> None:
         """Check a new value of a column."""
-        if column in _INSTANTS and types.is_numeric(node.type):
+        if types.is_timestamp(column) and types.is_numeric(node.type):
             remedy = "write TIMESTAMP '..'"
             self._refuse("a number as a timestamp", "microseconds since 1970", "seconds since 1970", remedy, None)
         if isinstance(column, Decimal) and isinstance(node, Lit) and isinstance(node.value, decimal.Decimal):

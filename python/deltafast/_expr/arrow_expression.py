@@ -240,7 +240,7 @@ def _literal(scalar: Any) -> Constant:
         return _literal(scalar.value)
     if pa.types.is_timestamp(kind):
         if not scalar.is_valid:
-            return Constant(Lit(None, types.TIMESTAMP if kind.tz else types.TIMESTAMP_NTZ))
+            return Constant(Lit(None, types.timestamp_type(kind.tz)))
         if kind.unit == "ns" and scalar.value % 1000:
             msg = f"{scalar} has nanoseconds, and Delta's timestamps have microseconds; round it first"
             raise UnsupportedExpressionError(msg)
@@ -249,7 +249,7 @@ def _literal(scalar: Any) -> Constant:
             if kind.unit != "ns"
             else scalar.value // 1000
         )
-        return Constant(Lit(micros, types.TIMESTAMP if kind.tz else types.TIMESTAMP_NTZ))
+        return Constant(Lit(micros, types.timestamp_type(kind.tz)))
     if pa.types.is_date32(kind) and scalar.is_valid:
         return Constant(Lit(scalar.value, types.DATE))
     value = scalar.as_py()

@@ -614,7 +614,7 @@ class Binder:
             return self.emit("add_months", [base, self._whole(sign * interval.months, INTEGER, node.pos)], DATE)
         if base.type == DATE:
             base = self.cast(base, TIMESTAMP)
-        if base.type not in (TIMESTAMP, TIMESTAMP_NTZ):
+        if not types.is_timestamp(base.type):
             self.mismatch(f"INTERVAL {node.op}", [base.type], node.pos)
         if interval.months is not None:
             months = self._whole(sign * interval.months, INTEGER, node.pos)

@@ -18,12 +18,12 @@ from deltafast._expr.types import (
     DOUBLE,
     FLOAT,
     INTEGER,
+    INTEGRAL_RANK,
     LONG,
     NUMERIC_RANK,
     SHORT,
     STRING,
     TIMESTAMP,
-    TIMESTAMP_NTZ,
     VOID,
     Array,
     Atomic,
@@ -80,15 +80,7 @@ class TypeClass(Enum):
 
 def is_ordered(t: DataType) -> bool:
     """Whether values of the type compare; maps and variants don't."""
-    match t:
-        case Array(element=e):
-            return is_ordered(e)
-        case Struct(fields=fields):
-            return all(is_ordered(f.type) for f in fields)
-        case Atomic() | Decimal():
-            return t != types.VARIANT
-        case _:
-            return False
+    return not any(isinstance(part, (Map, types.Interval)) or part == types.VARIANT for part in types.walk(t))
 
 
 def decimal_for(t: DataType) -> Decimal:
@@ -149,7 +141,7 @@ def tightest(a: DataType, b: DataType, *, ansi: bool) -> DataType | None:
             # An integer does not fit into a float; ANSI mode uses a double, into which it fits.
             return DOUBLE if ansi and widest == FLOAT else widest
         if is_datetime(a) and is_datetime(b):
-            return TIMESTAMP if TIMESTAMP in (a, b) else TIMESTAMP_NTZ
+            return types.timestamp_type(TIMESTAMP in (a, b))
     return _nested(a, b, lambda x, y: tightest(x, y, ansi=ansi))
 
 
@@ -251,7 +243,7 @@ _FROM: Final[dict[str, frozenset[str]]] = {
     "binary": frozenset({"string"}),
 }
 _LEGACY_ONLY: Final = {
-    **{n: frozenset({"binary"}) for n in ("byte", "short", "integer", "long")},
+    **{n: frozenset({"binary"}) for n in INTEGRAL_RANK},
     "boolean": frozenset({"timestamp"}),
     "timestamp": frozenset({"boolean"}),
     "date": _NUMBERS | {"decimal", "boolean"},
@@ -262,21 +254,14 @@ def _kind(t: DataType) -> str:
     return t.name if isinstance(t, Atomic) else "decimal" if isinstance(t, Decimal) else ""
 
 
-def can_cast(source: DataType, to: DataType, mode: CastMode) -> bool:  # noqa: PLR0911 - one line a kind
+def can_cast(source: DataType, to: DataType, mode: CastMode) -> bool:
     """Whether Spark has this cast at all in the mode."""
     if source in (to, VOID):
         return True
-    match source, to:
-        case Array(element=e), Array(element=t):
-            return can_cast(e, t, mode)
-        case Map(key=k, value=v), Map(key=tk, value=tv):
-            return can_cast(k, tk, mode) and can_cast(v, tv, mode)
-        case Struct(fields=fs), Struct(fields=ts):
-            return len(fs) == len(ts) and all(can_cast(f.type, t.type, mode) for f, t in zip(fs, ts, strict=True))
-        case ((Array() | Map() | Struct()), _):
-            return is_string(to)
-        case _:
-            a, b = _kind(source), _kind(to)
-            if a == b or b in _FROM.get(a, ()):
-                return bool(b)
-            return mode is CastMode.LEGACY and b in _LEGACY_ONLY.get(a, ())
+    if isinstance(source, types.NESTED):
+        pairs = types.paired_types(source, to)
+        return is_string(to) if pairs is None else all(can_cast(a, b, mode) for a, b in pairs)
+    a, b = _kind(source), _kind(to)
+    if a == b or b in _FROM.get(a, ()):
+        return bool(b)
+    return mode is CastMode.LEGACY and b in _LEGACY_ONLY.get(a, ())

@@ -267,7 +267,7 @@ def _is_time_of(node: Node, base: Col) -> bool:
             arg = inner
         case _:
             return False
-    while isinstance(arg, Cast) and arg.type in (DATE, TIMESTAMP, TIMESTAMP_NTZ):
+    while isinstance(arg, Cast) and types.is_datetime(arg.type):
         arg = arg.arg
     return arg == base
 

@@ -134,7 +134,7 @@ def fold_cast(lit: Lit, to: DataType, zone: str, *, exact: bool = False) -> Lit 
         zone: The session's time zone.
         exact: Whether the result must be the same value; else it may be rounded.
     """
-    if isinstance(to, (types.Array, types.Map, types.Struct, types.Interval)):
+    if isinstance(to, (*types.NESTED, types.Interval)):
         return Lit(None, to) if lit.value is None else None
     if lit.value is None:
         return Lit(None, to)

@@ -138,7 +138,7 @@ class Sides:
             return None
         left, right = node.args
         found = {next(iter(sides)): side for side in (left, right) if len(sides := _sides(side)) == 1}
-        if found.keys() != {TARGET, SOURCE} or isinstance(left.type, (Struct, Array, Map)) or uses_session(node):
+        if found.keys() != {TARGET, SOURCE} or isinstance(left.type, types.NESTED) or uses_session(node):
             return None
         tree = {side: self._tree(_stripped(value)) for side, value in found.items()}
         return {"target": tree[TARGET], "source": tree[SOURCE], "null_safe": node.f == "<=>"}
@@ -216,7 +216,7 @@ class Sides:
         if node.type == VOID:
             node = Lit(None, column)
         elif not _alike(node.type, column):
-            if type(node.type) is type(column) and isinstance(column, (Struct, Array, Map)):
+            if type(node.type) is type(column) and isinstance(column, types.NESTED):
                 pass  # by name, in the core
             elif coercion.can_cast(node.type, column, CastMode.ANSI):
                 node = simplify(Cast(node, column, self.mode), self.zone)
@@ -362,17 +362,12 @@ def field_of(schema: Struct, path: Sequence[str]) -> Field:
 
 def _alike(a: DataType, b: DataType) -> bool:
     """Return whether two types are equal apart from nullability."""
-    match a, b:
-        case Array(element=x), Array(element=y):
-            return _alike(x, y)
-        case Map(key=k, value=v), Map(key=l, value=w):
-            return _alike(k, l) and _alike(v, w)
-        case Struct(fields=fs), Struct(fields=gs):
-            return len(fs) == len(gs) and all(
-                f.name == g.name and _alike(f.type, g.type) for f, g in zip(fs, gs, strict=True)
-            )
-        case _:
-            return a == b
+    pairs = types.paired_types(a, b)
+    return a == b if pairs is None else _field_names(a) == _field_names(b) and all(_alike(x, y) for x, y in pairs)
+
+
+def _field_names(kind: DataType) -> list[str]:
+    return [field.name for field in kind.fields] if isinstance(kind, Struct) else []
 
 
 def lacks_fields(source: DataType, target: DataType) -> bool:

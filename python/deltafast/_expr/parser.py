@@ -109,7 +109,6 @@ _LIKES: Final = {
     "RLIKE": LikeKind.RLIKE,
     "REGEXP": LikeKind.RLIKE,
 }
-_DATETIMES: Final = {"DATE": types.DATE, "TIMESTAMP": types.TIMESTAMP, "TIMESTAMP_NTZ": types.TIMESTAMP_NTZ}
 #: Kinds of tokens that are names.
 _NAMES: Final = (token_kind.NAME, token_kind.QUOTED, token_kind.EXACT)
 _UNIT_FUNCTIONS: Final = frozenset(["TIMESTAMPADD", "TIMESTAMPDIFF", "DATEADD", "DATEDIFF", "DATE_ADD", "DATE_DIFF"])
@@ -381,7 +380,7 @@ class ExpressionParser:
         """A keyword's construct, a function call or a column name."""
         token, word = self._cursor.token, self._cursor.token.upper
         following = self._cursor.ahead()
-        if following.kind is token_kind.STRING and word in ("DATE", "TIMESTAMP", "TIMESTAMP_LTZ", "TIMESTAMP_NTZ"):
+        if following.kind is token_kind.STRING and types.is_datetime(SIMPLE_TYPES.get(word.lower(), types.VOID)):
             self._cursor.advance()
             return self._datetime_literal(word, token.pos)
         if following.kind is token_kind.STRING and word.lower() in SIMPLE_TYPES:
@@ -441,7 +440,7 @@ class ExpressionParser:
 
     def _datetime_literal(self, word: str, pos: int) -> Constant:
         body = self._cursor.strings()
-        lit = literals.fold_cast(Lit(body, types.STRING), _DATETIMES[word], self._zone)
+        lit = literals.fold_cast(Lit(body, types.STRING), SIMPLE_TYPES[word.lower()], self._zone)
         if lit is None:
             hint = "write DATE '2024-01-31' or TIMESTAMP '2024-01-31 12:00:00+01:00'"
             raise self._cursor.error(f"{body[:40]!r} is not a valid {word} literal", pos, hint)

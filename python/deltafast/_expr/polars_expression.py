@@ -309,7 +309,7 @@ def _scalar(raw: Any, body: Any) -> Constant:  # noqa: C901, PLR0911 - one line 
         if int(value[0]) % by:
             msg = "a timestamp with nanoseconds: Delta's have microseconds; round it first"
             raise UnsupportedExpressionError(msg)
-        return Constant(Lit(int(value[0]) * times // by, types.TIMESTAMP if value[2] else types.TIMESTAMP_NTZ))
+        return Constant(Lit(int(value[0]) * times // by, types.timestamp_type(value[2])))
     if kind == "Decimal":
         return constant(from_unscaled(int(value[0]), int(value[2])))
     raise _unknown(raw)

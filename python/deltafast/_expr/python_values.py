@@ -79,6 +79,4 @@ def _datetime(value: dt.datetime) -> Lit:
     )
     micros = (plain - _EPOCH.replace(tzinfo=None)) // _MICRO
     offset = value.utcoffset()
-    if offset is None:
-        return Lit(micros, types.TIMESTAMP_NTZ)
-    return Lit(micros - offset // _MICRO, types.TIMESTAMP)
+    return Lit(micros if offset is None else micros - offset // _MICRO, types.timestamp_type(offset is not None))

@@ -445,22 +445,10 @@ def _map(b: Binding, _emit: str, name: str, args: list[Node], pos: int | None) -
         b.wrong(f"{name}() takes keys and values in turn, not {len(args)} arguments", pos, "give each key a value")
     keys, key = b.same(args[::2], f"a key of {name}()", pos)
     values, value = b.same(args[1::2], f"a value of {name}()", pos)
-    if _holds_map(key):
+    if any(isinstance(part, Map) for part in types.walk(key)):
         b.mismatch(f"a key of {name}()", [key], pos)
     pairs = [part for pair in zip(keys, values, strict=True) for part in pair]
     return b.emit("map", pairs, Map(key, value, value_contains_null=bool(args)), pos)
-
-
-def _holds_map(kind: DataType) -> bool:
-    match kind:
-        case Map():
-            return True
-        case Array(element=element):
-            return _holds_map(element)
-        case Struct(fields=fields):
-            return any(_holds_map(field.type) for field in fields)
-        case _:
-            return False
 
 
 def _named_struct(b: Binding, _emit: str, name: str, args: list[Node], pos: int | None) -> Node:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 from deltafast._expr import literals, types
 from deltafast._expr.decimals import floor_to_scale
 from deltafast._expr.tree import Call, Cast, In, Lit, Node, SessionCall, Value, call, joined
-from deltafast._expr.types import DATE, DOUBLE, FLOAT, TIMESTAMP, TIMESTAMP_NTZ, DataType, Decimal
+from deltafast._expr.types import DATE, DOUBLE, FLOAT, DataType, Decimal
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -144,7 +144,7 @@ def _widens(source: DataType, to: DataType) -> bool:
         return types.is_integral(source) and types.integral_range(source)[1] < 10 ** (to.precision - to.scale)
     if to == DOUBLE:
         return source in _EXACT_IN_DOUBLE or source == FLOAT
-    return source == DATE and to in (TIMESTAMP, TIMESTAMP_NTZ)
+    return source == DATE and types.is_timestamp(to)
 
 
 def _narrow(lit: Lit, to: DataType, zone: str) -> Lit | None:

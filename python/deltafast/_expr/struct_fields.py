@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from deltafast._expr import types
 from deltafast._expr.errors import UnsupportedExpressionError
 from deltafast._expr.tree import Call, Lit
-from deltafast._expr.types import Array, Field, Map, Struct
+from deltafast._expr.types import Field, Struct
 from deltafast.exceptions import ErrorCode, InvalidArgumentError
 
 if TYPE_CHECKING:
@@ -47,35 +47,29 @@ def by_field_names(node: Node, column: DataType) -> Node:
 
 def _named_fields(node: Node, struct: Struct) -> dict[str, Node]:
     """Return the value of each field, by its name in lower case."""
-    names = [field.name.lower() for field in struct.fields]
+    names = _lower_names(struct)
     if isinstance(node, Call) and node.f == "named_struct":
         return dict(zip(names, node.args[1::2], strict=True))
     values = [Call("getfield", (node, Lit(field.name, types.STRING)), field.type) for field in struct.fields]
     return dict(zip(names, values, strict=True))
 
 
+def _lower_names(struct: Struct) -> list[str]:
+    return [field.name.lower() for field in struct.fields]
+
+
 def _in_order(given: DataType, wanted: DataType) -> bool:
     """Whether the structs of two types have the same names in the same order, at each depth."""
-    match given, wanted:
-        case Struct(fields=a), Struct(fields=b):
-            return len(a) == len(b) and all(
-                x.name.lower() == y.name.lower() and _in_order(x.type, y.type) for x, y in zip(a, b, strict=True)
-            )
-        case Array(element=x), Array(element=y):
-            return _in_order(x, y)
-        case Map(key=k, value=v), Map(key=l, value=w):
-            return _in_order(k, l) and _in_order(v, w)
-        case _:
-            return True
+    if isinstance(given, Struct) and isinstance(wanted, Struct) and _lower_names(given) != _lower_names(wanted):
+        return False
+    return all(_in_order(x, y) for x, y in types.paired_types(given, wanted) or ())
 
 
 def _check_order(given: DataType, wanted: DataType) -> None:
     """Refuse structs in a list or map whose fields are not those of the column in their order."""
     match given, wanted:
         case Struct() as struct, Struct() as other:
-            if sorted(field.name.lower() for field in struct.fields) != sorted(
-                field.name.lower() for field in other.fields
-            ):
+            if sorted(_lower_names(struct)) != sorted(_lower_names(other)):
                 raise _other_fields(struct, other)
             if not _in_order(struct, other):
                 message = (
@@ -83,13 +77,9 @@ def _check_order(given: DataType, wanted: DataType) -> None:
                     f"{types.sql_name(other)}, and within a list or map they are not sorted; name them in its order"
                 )
                 raise UnsupportedExpressionError(message)
-        case Array(element=x), Array(element=y):
-            _check_order(x, y)
-        case Map(key=k, value=v), Map(key=l, value=w):
-            _check_order(k, l)
-            _check_order(v, w)
         case _:
-            pass
+            for x, y in types.paired_types(given, wanted) or ():
+                _check_order(x, y)
 
 
 def _other_fields(given: Struct, wanted: Struct) -> InvalidArgumentError:

@@ -7,6 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from deltafast._expr import literals, token_kind, types
+from deltafast._types import SQL_NAMES
 
 if TYPE_CHECKING:
     from deltafast._expr.cursor import TokenCursor
@@ -17,25 +18,7 @@ __all__ = ["SIMPLE_TYPES", "read_decimal", "read_numbers", "read_type"]
 
 #: Types of one word, by their names.
 SIMPLE_TYPES: Final = {
-    "boolean": types.BOOLEAN,
-    "tinyint": types.BYTE,
-    "byte": types.BYTE,
-    "smallint": types.SHORT,
-    "short": types.SHORT,
-    "int": types.INTEGER,
-    "integer": types.INTEGER,
-    "bigint": types.LONG,
-    "long": types.LONG,
-    "float": types.FLOAT,
-    "real": types.FLOAT,
-    "double": types.DOUBLE,
-    "date": types.DATE,
-    "timestamp": types.TIMESTAMP,
-    "timestamp_ltz": types.TIMESTAMP,
-    "timestamp_ntz": types.TIMESTAMP_NTZ,
-    "string": types.STRING,
-    "binary": types.BINARY,
-    "void": types.VOID,
+    alias: types.ATOMS[name] for alias, name in SQL_NAMES.items() if types.ATOMS[name] != types.VARIANT
 }
 
 

@@ -14,11 +14,14 @@ from __future__ import annotations
 
 import re
 from functools import cached_property
-from typing import Any, Final, NamedTuple, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, cast
 
 from deltafast._delta_keys import GENERATION_EXPRESSION
+from deltafast._types import INTEGERS, PRIMITIVES, integer_of_spark
 from deltafast.exceptions import InvalidArgumentError
-from deltafast.schema import integer_of_spark
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 __all__ = [
     "BINARY",
@@ -30,6 +33,7 @@ __all__ = [
     "FLOAT",
     "INTEGER",
     "LONG",
+    "NESTED",
     "SHORT",
     "STRING",
     "TIMESTAMP",
@@ -45,9 +49,14 @@ __all__ = [
     "Struct",
     "is_integral",
     "is_numeric",
+    "is_timestamp",
+    "paired_types",
     "sql_name",
+    "timestamp_type",
     "to_json",
     "type_from_json",
+    "types_within",
+    "walk",
 ]
 
 #: As in the core: 100 types in a column, and the table's struct.
@@ -133,6 +142,7 @@ class Interval(NamedTuple):
     day_only: bool = False
 
 
+NESTED: Final = (Array, Map, Struct)
 DataType: TypeAlias = Atomic | Decimal | Array | Map | Struct | Interval
 
 BOOLEAN: Final = Atomic("boolean")
@@ -150,32 +160,10 @@ TIMESTAMP_NTZ: Final = Atomic("timestamp_ntz")
 VOID: Final = Atomic("void")
 VARIANT: Final = Atomic("variant")
 
-_ATOMS: Final = {
-    t.name: t
-    for t in (
-        BOOLEAN,
-        BYTE,
-        SHORT,
-        INTEGER,
-        LONG,
-        FLOAT,
-        DOUBLE,
-        STRING,
-        BINARY,
-        DATE,
-        TIMESTAMP,
-        TIMESTAMP_NTZ,
-        VOID,
-        VARIANT,
-    )
-} | {"null": VOID, "int": INTEGER, "bigint": LONG, "smallint": SHORT, "tinyint": BYTE, "real": FLOAT}
-
-_SQL: Final = {
-    "byte": "TINYINT",
-    "short": "SMALLINT",
-    "integer": "INT",
-    "long": "BIGINT",
-}
+#: The types without parameters by their names in the log.
+ATOMS: Final = {name: Atomic(name) for name in PRIMITIVES}
+#: Names of types in schemas of other writers.
+_OTHER_NAMES: Final = {"null": VOID, "int": INTEGER, "bigint": LONG, "smallint": SHORT, "tinyint": BYTE, "real": FLOAT}
 
 #: The key of a field's metadata for its type as declared, for example `varchar(10)` or `struct<a:char(3)>`.
 DECLARED_TYPE: Final = "__CHAR_VARCHAR_TYPE_STRING"
@@ -183,8 +171,7 @@ _DECIMAL: Final = re.compile(r"decimal\(\s*(\d{1,2})\s*,\s*(-?\d{1,2})\s*\)", re
 _CHAR: Final = re.compile(r"(?:var)?char\(\s*\d+\s*\)", re.IGNORECASE)
 _COLLATED: Final = re.compile(r"string collate (\S+)", re.IGNORECASE)
 
-INTEGRAL_RANK: Final = {"byte": 0, "short": 1, "integer": 2, "long": 3}
-INTEGRAL_BITS: Final = {"byte": 8, "short": 16, "integer": 32, "long": 64}
+INTEGRAL_RANK: Final = {name: rank for rank, name in enumerate(INTEGERS)}
 NUMERIC_RANK: Final = {**INTEGRAL_RANK, "float": 4, "double": 5}
 
 
@@ -203,14 +190,52 @@ def is_string(t: DataType) -> bool:
     return isinstance(t, Atomic) and t.name == "string"
 
 
+def is_timestamp(t: DataType) -> bool:
+    """True for both kinds of timestamps."""
+    return t in (TIMESTAMP, TIMESTAMP_NTZ)
+
+
 def is_datetime(t: DataType) -> bool:
     """True for dates and both kinds of timestamps."""
-    return t in (DATE, TIMESTAMP, TIMESTAMP_NTZ)
+    return t == DATE or is_timestamp(t)
+
+
+def timestamp_type(has_zone: object) -> Atomic:
+    """The type of timestamps of another library, which have a time zone or not."""
+    return TIMESTAMP if has_zone else TIMESTAMP_NTZ
+
+
+def types_within(t: DataType) -> tuple[DataType, ...]:
+    """The types of elements, of keys and values, or of fields."""
+    match t:
+        case Array(element=element):
+            return (element,)
+        case Map(key=key, value=value):
+            return key, value
+        case Struct(fields=fields):
+            return tuple(field.type for field in fields)
+        case _:
+            return ()
+
+
+def paired_types(a: DataType, b: DataType) -> list[tuple[DataType, DataType]] | None:
+    """The types within two types by position; None if these are not nested types of the same kind and size."""
+    pairs = (types_within(a), types_within(b))
+    if type(a) is not type(b) or not isinstance(a, NESTED) or len(pairs[0]) != len(pairs[1]):
+        return None
+    return list(zip(*pairs, strict=True))
+
+
+def walk(t: DataType) -> Iterator[DataType]:
+    """Yield a type and the types within it, at all depths."""
+    yield t
+    for inner in types_within(t):
+        yield from walk(inner)
 
 
 def integral_range(t: DataType) -> tuple[int, int]:
     """The least and the greatest value of an integer type."""
-    bits = INTEGRAL_BITS[cast("Atomic", t).name]
+    bits = 8 << INTEGRAL_RANK[cast("Atomic", t).name]
     return -(1 << (bits - 1)), (1 << (bits - 1)) - 1
 
 
@@ -219,7 +244,7 @@ def type_from_json(value: object, *, collation: str | None = None, depth: int = 
 
     Args:
         value: A type name or the dictionary of a nested type.
-        collation: The collation that the field's metadata gives to this string.
+        collation: The collation that the field's metadata gives to this string, or to the strings of this array or map.
         depth: How deep the type is nested; refused beyond `MAX_TYPE_DEPTH`, as schemas come from hostile logs.
 
     Raises:
@@ -236,18 +261,18 @@ def type_from_json(value: object, *, collation: str | None = None, depth: int = 
         if kind == "struct" and isinstance(item.get("fields"), list):
             return Struct(tuple(_field(f, depth + 1) for f in item["fields"]))
         if kind == "array" and "elementType" in item:
-            element = type_from_json(item["elementType"], depth=depth + 1)
+            element = type_from_json(item["elementType"], collation=collation, depth=depth + 1)
             return Array(element, bool(item.get("containsNull", True)))
         if kind == "map" and "keyType" in item and "valueType" in item:
-            key = type_from_json(item["keyType"], depth=depth + 1)
-            val = type_from_json(item["valueType"], depth=depth + 1)
+            key = type_from_json(item["keyType"], collation=collation, depth=depth + 1)
+            val = type_from_json(item["valueType"], collation=collation, depth=depth + 1)
             return Map(key, val, bool(item.get("valueContainsNull", True)))
     msg = f"the schema has a type that Delta does not have: {str(cast('object', value))[:80]!r}"
     raise InvalidArgumentError(msg)
 
 
 def _named_type(name: str, collation: str | None) -> DataType:
-    atom = _ATOMS.get(name.lower())
+    atom = ATOMS.get(name.lower()) or _OTHER_NAMES.get(name.lower())
     if atom is not None:
         return Atomic("string", collation) if atom == STRING and collation else atom
     if name.lower() == "decimal":
@@ -279,9 +304,11 @@ def _field(value: object, depth: int) -> Field:
     collation = collations.get(name) or collations.get("")
     if collation is not None and collation.rsplit(".", 1)[-1].upper() == "UTF8_BINARY":
         collation = None
-    kind = type_from_json(item["type"], collation=collation, depth=depth)
-    if collations and not is_string(kind) and isinstance(kind, (Array, Map)):
-        kind = _collate_leaves(kind, ",".join(sorted(set(collations.values()))))
+    of: object = item["type"]
+    if collations and isinstance(of, dict):
+        # Every string within an array or map has it, whichever has a collation: all are refused alike.
+        collation = ",".join(sorted(set(collations.values())))
+    kind = type_from_json(cast("object", of), collation=collation, depth=depth)
     generation = metadata.get(GENERATION_EXPRESSION)
     char = re.fullmatch(r"char\((\d{1,9})\)", str(metadata.get(DECLARED_TYPE, "")), re.IGNORECASE)
     return Field(
@@ -291,17 +318,6 @@ def _field(value: object, depth: int) -> Field:
         generation=generation if isinstance(generation, str) else None,
         char=int(char[1]) if char and kind == STRING else None,
     )
-
-
-def _collate_leaves(t: DataType, collation: str) -> DataType:
-    """Mark every string inside an array or map, whichever has the collation: all are refused alike."""
-    if is_string(t):
-        return Atomic("string", collation)
-    if isinstance(t, Array):
-        return Array(_collate_leaves(t.element, collation), t.contains_null)
-    if isinstance(t, Map):
-        return Map(_collate_leaves(t.key, collation), _collate_leaves(t.value, collation), t.value_contains_null)
-    return t
 
 
 def to_json(t: DataType) -> Any:
@@ -329,7 +345,7 @@ def sql_name(t: DataType) -> str:
     """Return the name of the type in Spark SQL, as in messages and rendered SQL."""
     match t:
         case Atomic(name=name, collation=collation):
-            base = _SQL.get(name, name.upper())
+            base = PRIMITIVES[name].sql.upper()
             return f"{base} COLLATE {collation}" if collation else base
         case Decimal(precision=p, scale=s):
             return f"DECIMAL({p},{s})"

@@ -123,7 +123,7 @@ def _timestamps(items: Sequence[dt.datetime]) -> TypedValues | None:
         micros = tuple((timestamp - epoch) // _MICRO for timestamp in items)
     except TypeError:  # a zone without an offset
         return None
-    return TypedValues(micros, (types.TIMESTAMP if is_zoned else types.TIMESTAMP_NTZ,))
+    return TypedValues(micros, (types.timestamp_type(is_zoned),))
 
 
 def _of_literals(found: Sequence[Lit]) -> TypedValues:
@@ -182,7 +182,7 @@ def arrow_values(array: Any) -> TypedValues | None:
         else:
             times = _TICKS[kind.unit]
             micros = [tick * times for tick in ticks]
-        return TypedValues(tuple(micros), (types.TIMESTAMP if kind.tz else types.TIMESTAMP_NTZ,))
+        return TypedValues(tuple(micros), (types.timestamp_type(kind.tz),))
     if pa.types.is_date32(kind):
         return TypedValues(tuple(array.cast(pa.int32()).to_pylist()), (types.DATE,))
     plain = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, pa.types.is_decimal)

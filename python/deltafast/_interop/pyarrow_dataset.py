@@ -26,10 +26,11 @@ import pyarrow.fs as pafs
 
 from deltafast._delta_keys import COLUMN_MAPPING_MODE
 from deltafast._interop.record_batch_reader import RecordBatchReader
+from deltafast._types import leaves
 from deltafast._util.column_mapping import MappingMode
 from deltafast._util.locations import local_path
 from deltafast.exceptions import DeltaProtocolError, InvalidArgumentError
-from deltafast.schema import ArrayType, DataType, MapType, StructType, VariantType
+from deltafast.schema import tree_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from deltafast._handle import TableHandle
     from deltafast._util.filters import Predicate
     from deltafast.progress import Progress
+    from deltafast.schema import StructType
 
 #: Number of characters after which bounds of strings are truncated.
 _CUT = 32
@@ -441,7 +443,7 @@ def _require_plain(table: TableHandle, actions: pa.Table) -> None:
         or '"delta.typeChanges"' in table.schema().to_json()
     ):
         feature = "typeWidening"
-    elif _has_variant(table.schema()):
+    elif any(leaf == "variant" for _, leaf in leaves(tree_of(table.schema()))):
         feature = "variantType"
     if feature is not None:
         message = (
@@ -453,16 +455,6 @@ def _require_plain(table: TableHandle, actions: pa.Table) -> None:
 
 def _changed(metadata: dict[str, Any]) -> bool:
     return "delta.typeChanges" in metadata
-
-
-def _has_variant(kind: DataType) -> bool:
-    if isinstance(kind, StructType):
-        return any(_has_variant(field.type) for field in kind.fields)
-    if isinstance(kind, ArrayType):
-        return _has_variant(kind.element_type)
-    if isinstance(kind, MapType):
-        return _has_variant(kind.key_type) or _has_variant(kind.value_type)
-    return isinstance(kind, VariantType)
 
 
 def _filesystem(table: TableHandle, filesystem: Any) -> pafs.FileSystem:

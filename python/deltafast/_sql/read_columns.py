@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from deltafast._delta_keys import GENERATION_EXPRESSION, IDENTITY_ALLOW_EXPLICIT_INSERT, IDENTITY_START, IDENTITY_STEP
 from deltafast._expr import token_kind, types
-from deltafast._expr.type_parser import read_decimal, read_numbers
-from deltafast._sql.type_names import type_name
-from deltafast.schema import ArrayType, Field, MapType, PrimitiveType, StructType, VariantType
+from deltafast._expr.type_parser import SIMPLE_TYPES, read_decimal, read_numbers
+from deltafast._types import array_of, map_of, spark_name, transform
+from deltafast.schema import Field, PrimitiveType, parse_type
 
 if TYPE_CHECKING:
     from deltafast._sql.reader import Reader
@@ -17,26 +17,8 @@ if TYPE_CHECKING:
 
 __all__ = ["read_column", "read_columns", "read_type"]
 
-_SIMPLE: Final = {
-    "boolean": "boolean",
-    "tinyint": "byte",
-    "byte": "byte",
-    "smallint": "short",
-    "short": "short",
-    "int": "integer",
-    "integer": "integer",
-    "bigint": "long",
-    "long": "long",
-    "float": "float",
-    "real": "float",
-    "double": "double",
-    "date": "date",
-    "timestamp": "timestamp",
-    "timestamp_ltz": "timestamp",
-    "timestamp_ntz": "timestamp_ntz",
-    "string": "string",
-    "binary": "binary",
-}
+_SIMPLE: Final = {word: kind.name for word, kind in SIMPLE_TYPES.items() if kind != types.VOID}
+_LENGTH: Final = re.compile(r"(?:var)?char\(\d+\)")
 _LENGTHS: Final = {"varchar": "varchar", "char": "char", "character": "char"}
 
 
@@ -114,85 +96,65 @@ def read_type(reader: Reader, metadata: dict[str, Any] | None = None) -> DataTyp
         reader: The reader, at the type.
         metadata: The metadata of the column; None where a type cannot have lengths.
     """
-    kind, declared = _read_type(reader, 0, has_lengths=metadata is not None)
-    if metadata is not None and declared is not None:
-        metadata[types.DECLARED_TYPE] = declared
-    return kind
+    declared = _read_type(reader, 0, has_lengths=metadata is not None)
+    stored = transform(declared, lambda of: "string" if isinstance(of, str) and _LENGTH.fullmatch(of) else of)
+    if metadata is not None and stored != declared:
+        metadata[types.DECLARED_TYPE] = spark_name(declared, _quoted)
+    return parse_type(stored)
 
 
-def _read_type(reader: Reader, depth: int, *, has_lengths: bool) -> tuple[DataType, str | None]:
-    """Read a type; return it and, if it contains lengths, the declared type, as Spark stores it."""
+def _read_type(reader: Reader, depth: int, *, has_lengths: bool) -> Any:
+    """Read a type; return it as in the log, but with `char(n)` and `varchar(n)`."""
     token = reader.token
     word = token.text.lower()
     if token.kind is not token_kind.NAME or depth > types.MAX_TYPE_DEPTH:
         reader.fail("expected a type")
     reader.advance()
     if word in _SIMPLE:
-        return PrimitiveType(_SIMPLE[word]), None
+        return _SIMPLE[word]
     if word in ("decimal", "dec", "numeric"):
-        found = read_decimal(reader, token)
-        return PrimitiveType(f"decimal({found.precision},{found.scale})"), None
+        return types.to_json(read_decimal(reader, token))
     if word in _LENGTHS:
         lengths = read_numbers(reader)
         if len(lengths) != 1 or not has_lengths:
             hint = "write VARCHAR(10)" if has_lengths else "use STRING"
             raise reader.error(f"{word.upper()} needs a length, and a column that is defined", token.pos, hint)
-        return PrimitiveType("string"), f"{_LENGTHS[word]}({lengths[0]})"
+        return f"{_LENGTHS[word]}({lengths[0]})"
     if word == "variant":
-        return VariantType(), None
+        return word
     if word in ("array", "map", "struct"):
         return _read_nested(reader, word, depth, has_lengths=has_lengths)
     reader.back()
     reader.absent(f"the type {token.text[:40].upper()}", "use one of Delta's types")
 
 
-def _read_nested(reader: Reader, word: str, depth: int, *, has_lengths: bool) -> tuple[DataType, str | None]:
-    if word == "array":
-        reader.expect_op("<")
-        element, limit = _read_type(reader, depth + 1, has_lengths=has_lengths)
-        reader.expect_angle()
-        return ArrayType(element), None if limit is None else f"array<{limit}>"
-    if word == "map":
-        reader.expect_op("<")
-        key, key_limit = _read_type(reader, depth + 1, has_lengths=has_lengths)
-        reader.expect_op(",")
-        value, value_limit = _read_type(reader, depth + 1, has_lengths=has_lengths)
-        reader.expect_angle()
-        if key_limit is None and value_limit is None:
-            return MapType(key, value), None
-        return MapType(key, value), f"map<{key_limit or _sql_name(key)},{value_limit or _sql_name(value)}>"
-    fields, limits = _fields(reader, depth, has_lengths=has_lengths)
-    return StructType(fields), _declared_struct(fields, limits)
-
-
-def _fields(reader: Reader, depth: int, *, has_lengths: bool) -> tuple[list[Field], list[str | None]]:
-    out: list[Field] = []
-    limits: list[str | None] = []
+def _read_nested(reader: Reader, word: str, depth: int, *, has_lengths: bool) -> Any:
     reader.expect_op("<")
-    while not reader.is_op(">", ">>", ">>>"):
-        name = reader.name_part("a field")
-        reader.accept_op(":")
-        kind, limit = _read_type(reader, depth + 1, has_lengths=has_lengths)
-        nullable = not reader.accept("NOT", "NULL")
-        metadata = {"comment": reader.string_text()} if reader.accept("COMMENT") else {}
-        out.append(Field(name, kind, nullable=nullable, metadata=metadata))
-        limits.append(limit)
-        if not reader.accept_op(","):
-            break
+    if word == "struct":
+        fields: list[Any] = []
+        while not reader.is_op(">", ">>", ">>>"):
+            fields.append(_read_field(reader, depth, has_lengths=has_lengths))
+            if not reader.accept_op(","):
+                break
+        reader.expect_angle()
+        return {"type": "struct", "fields": fields}
+    first = _read_type(reader, depth + 1, has_lengths=has_lengths)
+    if word == "array":
+        reader.expect_angle()
+        return array_of(first)
+    reader.expect_op(",")
+    value = _read_type(reader, depth + 1, has_lengths=has_lengths)
     reader.expect_angle()
-    return out, limits
+    return map_of(first, value)
 
 
-def _declared_struct(fields: list[Field], limits: list[str | None]) -> str | None:
-    if not any(limits):
-        return None
-    pairs = zip(fields, limits, strict=True)
-    return f"struct<{','.join(f'{_quoted(field.name)}:{limit or _sql_name(field.type)}' for field, limit in pairs)}>"
-
-
-def _sql_name(kind: DataType) -> str:
-    """Return the name of a type without lengths, as Spark stores it."""
-    return type_name(kind, _quoted)
+def _read_field(reader: Reader, depth: int, *, has_lengths: bool) -> dict[str, Any]:
+    name = reader.name_part("a field")
+    reader.accept_op(":")
+    of = _read_type(reader, depth + 1, has_lengths=has_lengths)
+    nullable = not reader.accept("NOT", "NULL")
+    metadata = {"comment": reader.string_text()} if reader.accept("COMMENT") else {}
+    return {"name": name, "type": of, "nullable": nullable, "metadata": metadata}
 
 
 def _quoted(name: str) -> str:

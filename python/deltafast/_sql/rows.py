@@ -215,7 +215,7 @@ def _cast(field: Any, wanted: types.DataType, zone: str) -> BoundTree | None:
     except InvalidArgumentError:
         return None
     given = found.fields[0].type
-    nested = isinstance(given, (types.Array, types.Map, types.Struct))
+    nested = isinstance(given, types.NESTED)
     if given == wanted or nested or not coercion.can_cast(given, wanted, CastMode.ANSI):
         return None
     binder = Binder(found, _INPUT, zone=zone)

@@ -15,11 +15,12 @@ from deltafast._sql.expressions import plain
 from deltafast._sql.result_columns import OPTIMIZED, RESTORED, VACUUMED
 from deltafast._sql.rows import source_rows
 from deltafast._sql.tree import Describe, DescribeKind, FactsKind, ShowKind
-from deltafast._sql.type_names import type_name
+from deltafast._types import spark_name
 from deltafast._util.locations import local_path
 from deltafast._util.options import commit_options
 from deltafast._util.values import from_epoch_ms
 from deltafast.exceptions import InvalidArgumentError
+from deltafast.schema import tree_of
 from deltafast.table import DeltaTable
 
 if TYPE_CHECKING:
@@ -214,7 +215,8 @@ def run_describe(describe: Describe, tables: Tables) -> pa.RecordBatchReader:
     if describe.kind is DescribeKind.HISTORY:
         return commits(DeltaTable.history(table, describe.limit))
     names = ("col_name", "data_type", "comment")
-    rows = [(field.name, type_name(field.type), field.metadata.get("comment")) for field in table.schema().fields]
+    fields = table.schema().fields
+    rows = [(field.name, spark_name(tree_of(field.type)), field.metadata.get("comment")) for field in fields]
     kinds = {name: (kind, comment) for name, kind, comment in rows}
     detail = table.detail()
     for title, key in (

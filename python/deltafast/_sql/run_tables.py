@@ -34,7 +34,7 @@ from deltafast._sql.tree import (
 from deltafast._util.column_path import column_text
 from deltafast._util.write_modes import CREATE_MODES, CreateMode, as_select
 from deltafast.exceptions import InvalidArgumentError, TableNotFoundError
-from deltafast.schema import ArrayType, Field, MapType, Schema, StructType
+from deltafast.schema import Field, Schema, StructType, parts_of
 from deltafast.table import DeltaTable
 from deltafast.writer import write_as_select
 
@@ -270,28 +270,21 @@ def _grown(fields: _Fields, kind: DataType | None, path: Path) -> DataType:
     for part in {parents[:1] for parents, _ in fields}:
         inner = _inner(kind, part[0]) if part else None
         if inner is None:
-            held = "element" if isinstance(kind, ArrayType) else "value"
-            hint = f"; name it `{_dotted((*path, held))}.field`" if isinstance(kind, ArrayType | MapType) else ""
+            held = [*parts_of(kind)][-1:]
+            hint = f"; name it `{_dotted((*path, *held))}.field`" if held else ""
             message = f"`{_dotted(path)}` is not a struct, so that no field can be added to it{hint}"
             raise InvalidArgumentError(message)
         of = tuple((parents[1:], field) for parents, field in fields if parents[:1] == part)
         grown[part[0]] = _grown(of, inner, (*path, part[0]))
-    if isinstance(kind, MapType):
-        return MapType(grown.get("key", kind.key_type), grown.get("value", kind.value_type))
-    return ArrayType(grown["element"])
+    make: Any = type(kind)
+    return make(*(parts_of(kind) | grown).values())
 
 
 def _inner(kind: DataType | None, name: str) -> DataType | None:
     """Return the type of a field, or of the elements, keys or values of a list or map."""
-    match kind:
-        case StructType():
-            return next((field.type for field in kind.fields if field.name.lower() == name.lower()), None)
-        case ArrayType() if name == "element":
-            return kind.element_type
-        case MapType() if name in ("key", "value"):
-            return kind.key_type if name == "key" else kind.value_type
-        case _:
-            return None
+    if isinstance(kind, StructType):
+        return next((field.type for field in kind.fields if field.name.lower() == name.lower()), None)
+    return parts_of(kind).get(name)
 
 
 def _has(schema: StructType, path: Path) -> bool:

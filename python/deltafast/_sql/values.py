@@ -73,7 +73,7 @@ def _python(lit: Lit) -> Any:
     if isinstance(lit.value, int):
         if lit.type == types.DATE:
             return _EPOCH.date() + timedelta(lit.value)
-        if lit.type in (types.TIMESTAMP, types.TIMESTAMP_NTZ):
+        if types.is_timestamp(lit.type):
             found = _EPOCH + timedelta(microseconds=lit.value)
             return found if lit.type == types.TIMESTAMP else found.replace(tzinfo=None)
     return lit.value

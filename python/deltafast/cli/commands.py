@@ -74,13 +74,9 @@ def info(table: str, storage: dict[str, str] | None, as_json: bool, version: int
 
 def _type_text(field: Any) -> str:
     from deltafast._expr.types import sql_name, type_from_json
-    from deltafast.schema import VariantType
+    from deltafast.schema import tree_of
 
-    if isinstance(field.type, VariantType):
-        return "VARIANT"
-    import json
-
-    return sql_name(type_from_json(json.loads(field.to_json())["type"]))
+    return sql_name(type_from_json(tree_of(field.type)))
 
 
 def history(table: str, storage: dict[str, str] | None, as_json: bool, limit: int | None) -> None:

@@ -15,6 +15,7 @@ from deltafast._delta_keys import (
     MATERIALIZED_ROW_ID,
 )
 from deltafast._expr.types import sql_name, type_from_json
+from deltafast._types import type_text
 from deltafast._util.column_path import parts_of_text
 from deltafast.exceptions import printable
 
@@ -63,17 +64,7 @@ def create_statement(table: DeltaTable, address: str | None = None) -> str:
 
 def sql_type(data_type: Any) -> str:
     """Return a type of the log's schema in Spark SQL, with the comments and NOT NULL of nested fields."""
-    match data_type:
-        case {"type": "struct", "fields": fields}:
-            return f"STRUCT<{', '.join(_nested(field) for field in fields)}>"
-        case {"type": "array", "elementType": element}:
-            return f"ARRAY<{sql_type(element)}>"
-        case {"type": "map", "keyType": key, "valueType": value}:
-            return f"MAP<{sql_type(key)}, {sql_type(value)}>"
-        case "variant":
-            return "VARIANT"
-        case _:
-            return sql_name(type_from_json(data_type))
+    return type_text(data_type, lambda name: sql_name(type_from_json(name)), _nested, word=str.upper)
 
 
 def quoted(name: str) -> str:
@@ -95,10 +86,10 @@ def _code_point(character: str) -> str:
     return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"  # noqa: PLR2004 - of four hexadecimal digits
 
 
-def _nested(field: Mapping[str, Any]) -> str:
+def _nested(field: Mapping[str, Any], type_name: str) -> str:
     comment = field["metadata"].get("comment")
     return (
-        f"{quoted(field['name'])}: {sql_type(field['type'])}"
+        f"{quoted(field['name'])}: {type_name}"
         f"{'' if field['nullable'] else ' NOT NULL'}{f' COMMENT {string(comment)}' if comment else ''}"
     )
 

@@ -8,7 +8,8 @@ import pytest
 
 from deltafast._expr.functions import CAST_FUNCTIONS, FUNCTIONS
 from deltafast._expr.lexer import tokenize
-from deltafast._sql import reading
+from deltafast._expr.type_parser import SIMPLE_TYPES
+from deltafast._sql import read_columns, reading
 
 ROOT = Path(__file__).parents[3]
 TEXT = (ROOT / "docs" / "grammar.md").read_text("utf-8")
@@ -23,6 +24,8 @@ NO_RULE = ("named_tables", "_WITH_FROM", "_BEHIND_TABLES")
 NO_KEYWORDS = {"UTC", "CURRENT_DEFAULT"}
 #: Words that a module compares with the token before another one; they are keywords or functions of other rules.
 EARLIER_TOKENS = {"_expr.lexer": {"IN"}, "_expr.parser": {"LTRIM", "RTRIM"}}
+#: Modules that read types, and those of one word.
+TYPES = {"_expr.type_parser": SIMPLE_TYPES, "_sql.read_columns": read_columns._SIMPLE}
 #: Modules that find their statements by regular expressions.
 BY_PATTERN = {name for name in SECTIONS if name.startswith("spark.")}
 KEYWORD = re.compile(r"[A-Z][A-Z_]+")
@@ -59,10 +62,10 @@ def read_by(module):
     kept = [node for node in tree.body if defined(node) not in (*NO_RULE, "__all__")]
     values = [text for node in kept for text in strings(node) if KEYWORD.fullmatch(text.replace(" ", ""))]
     out = {word for text in values for word in text.split()}
-    if module in ("_expr.type_parser", "_sql.read_columns"):
+    if module in TYPES:
         tables = [node for node in kept if isinstance(node, ast.AnnAssign) and isinstance(node.value, ast.Dict)]
         names = {key.value for node in tables for key in node.value.keys}
-        out |= {name.upper() for name in names | set(compared(tree))}
+        out |= {name.upper() for name in names | TYPES[module].keys() | set(compared(tree))}
     return out
 
 
@@ -86,7 +89,7 @@ def test_each_keyword_of_a_module_is_in_its_rules(module):
 
 @pytest.mark.parametrize("module", SECTIONS)
 def test_each_keyword_of_the_rules_is_in_the_module(module):
-    values = [*strings(source(module)), *reading._STATEMENTS, "DELTA"]
+    values = [*strings(source(module)), *SIMPLE_TYPES, *reading._STATEMENTS, "DELTA"]
     known = {word.upper() for text in values for word in re.findall(r"\w+", re.sub(r"\\[a-zA-Z]", " ", text))}
     assert keywords(SECTIONS[module]) - known == set()
 

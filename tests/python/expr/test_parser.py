@@ -81,6 +81,7 @@ def test_predicates_do_not_chain(bind, text):
         ("date '2024-02-29'", "date", 19782),
         ("DATE'2024'", "date", 19723),
         ("timestamp '2024-01-01 00:00:00+02:00'", "timestamp", 1704060000000000),
+        ("timestamp_ltz '2024-01-01 00:00:00+02:00'", "timestamp", 1704060000000000),
         ("timestamp_ntz '2024-01-01 00:00:00+02:00'", "timestamp_ntz", 1704067200000000),
     ],
 )

@@ -12,8 +12,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from deltafast._libraries import raise_named
+from deltafast._types import spark_name
 from deltafast.catalog.catalog_error import CatalogError
-from deltafast.catalog.catalog_types import catalog_string
 from deltafast.catalog.json_answer import AnswerSource, JsonObject
 from deltafast.catalog.missing_table import missing_table
 from deltafast.catalog.server_text import checked_location, server_text
@@ -280,7 +280,7 @@ def _columns(schema_string: str) -> list[dict[str, str]]:
 
 
 def _column(field: Mapping[str, Any]) -> dict[str, str]:
-    column = {"Name": field["name"], "Type": catalog_string(field["type"])}
+    column = {"Name": field["name"], "Type": spark_name(field["type"])}
     details: dict[str, Any] = field.get("metadata") or {}
     comment = details.get("comment")
     return column | ({} if comment is None else {"Comment": str(comment)[:255]})

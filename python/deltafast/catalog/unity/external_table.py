@@ -6,7 +6,7 @@ import json
 import re
 from typing import TYPE_CHECKING, Any, Protocol
 
-from deltafast.catalog.catalog_types import catalog_string
+from deltafast._types import PRIMITIVES, spark_name
 from deltafast.catalog.unity.log_actions import columns_of, protocol_of
 
 if TYPE_CHECKING:
@@ -17,21 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["DescribedTable", "delta_definition", "tables_definition"]
 
 #: The names of the tables API for types of the log.
-_TYPE_NAMES = {
-    "boolean": "BOOLEAN",
-    "byte": "BYTE",
-    "short": "SHORT",
-    "integer": "INT",
-    "long": "LONG",
-    "float": "FLOAT",
-    "double": "DOUBLE",
-    "date": "DATE",
-    "timestamp": "TIMESTAMP",
-    "timestamp_ntz": "TIMESTAMP_NTZ",
-    "string": "STRING",
-    "binary": "BINARY",
-    "variant": "VARIANT",
-}
+_TYPE_NAMES = {name: name.upper() for name in PRIMITIVES if name != "void"} | {"integer": "INT"}
 _DECIMAL = re.compile(r"decimal\((\d+),\s*(-?\d+)\)")
 
 
@@ -110,7 +96,7 @@ def _column(position: int, field: Mapping[str, Any], partitions: Mapping[str, in
     decimal = _DECIMAL.fullmatch(data_type) if isinstance(data_type, str) else None
     column: dict[str, Any] = {
         "name": field["name"],
-        "type_text": catalog_string(data_type),
+        "type_text": spark_name(data_type),
         "type_json": json.dumps(field),
         "type_name": "DECIMAL" if decimal else text or "USER_DEFINED_TYPE",
         "position": position,

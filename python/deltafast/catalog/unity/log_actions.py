@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Any
 
 from deltafast._delta_keys import CLUSTERING_DOMAIN, MIN_READER_VERSION, MIN_WRITER_VERSION
+from deltafast._types import transform
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -102,16 +104,17 @@ def commit_report(actions: list[dict[str, Any]]) -> dict[str, int]:
 
 def columns_of(data_type: Any) -> Any:
     """Return a type of the log in the form of the catalog, which spells its keys with hyphens."""
-    match data_type:
-        case {"type": "struct", "fields": fields}:
-            return {"type": "struct", "fields": [_field(field) for field in fields]}
-        case {"type": "array", "elementType": element, "containsNull": nulls}:
-            return {"type": "array", "element-type": columns_of(element), "contains-null": nulls}
-        case {"type": "map", "keyType": key, "valueType": value, "valueContainsNull": nulls}:
-            parts = {"key-type": columns_of(key), "value-type": columns_of(value)}
-            return {"type": "map", **parts, "value-contains-null": nulls}
-        case _:
-            return data_type
+
+    def with_hyphens(of: Any) -> Any:
+        match of:
+            case {"fields": fields}:
+                return {"type": "struct", "fields": [_field(field) for field in fields]}
+            case {"type": _}:
+                return {re.sub("[A-Z]", lambda letter: f"-{letter[0].lower()}", key): of[key] for key in of}
+            case _:
+                return of
+
+    return transform(data_type, with_hyphens)
 
 
 def protocol_of(protocol: Mapping[str, Any]) -> dict[str, Any]:
@@ -122,7 +125,7 @@ def protocol_of(protocol: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _field(field: Mapping[str, Any]) -> dict[str, Any]:
-    kept = {"name": field["name"], "type": columns_of(field["type"]), "nullable": field["nullable"]}
+    kept = {key: field[key] for key in ("name", "type", "nullable")}
     return {**kept, "metadata": field.get("metadata") or {}}
 
 

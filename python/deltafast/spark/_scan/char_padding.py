@@ -11,11 +11,12 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from deltafast._expr.types import DECLARED_TYPE
+from deltafast._types import parts as parts_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
-__all__ = ["CharLengths", "char_lengths", "padded"]
+__all__ = ["CharLengths", "change_parts", "char_lengths", "padded"]
 
 _CHAR: Final = re.compile(r"char\(\s*(\d+)\s*\)", re.IGNORECASE)
 _SCALAR: Final = re.compile(r"[^,<>:(]+(?:\([^)]*\))?(?: [^,<>:]+)?")
@@ -125,17 +126,34 @@ def padded(column: Any, of: Any, lengths: CharLengths, functions: Any) -> Any:
         fields = [padded(column.getField(name), part, inner.get(name), functions).alias(name) for name, part in parts]
         return functions.when(column.isNotNull(), functions.struct(*fields))
 
-    def item(value: Any) -> Any:
-        return padded(value, of["elementType"], inner["element"], functions)
+    def pad(part: str, inner_type: Any, value: Any) -> Any:
+        return padded(value, inner_type, inner[part], functions)
+
+    padded_parts = {part: inner_type for part, inner_type in parts_of(of).items() if inner.get(part) is not None}
+    return change_parts(column, padded_parts, pad, functions)
+
+
+def change_parts(column: Any, parts: Mapping[str, Any], change: Callable[[str, Any, Any], Any], functions: Any) -> Any:
+    """Return a list or map with other elements, keys or values.
+
+    Args:
+        column: The list or map.
+        parts: What to change (`element`, `key`, `value`), and its types.
+        change: Returns the new value of a part, its type, and a column with its values.
+        functions: `pyspark.sql.functions`.
+    """
+
+    def element(value: Any) -> Any:
+        return change("element", parts["element"], value)
 
     def key(value: Any, _: Any) -> Any:
-        return padded(value, of["keyType"], inner["key"], functions)
+        return change("key", parts["key"], value)
 
     def value(_: Any, value: Any) -> Any:
-        return padded(value, of["valueType"], inner["value"], functions)
+        return change("value", parts["value"], value)
 
-    if lengths.kind is NestedKind.ARRAY:
-        return functions.transform(column, item)
-    if inner["key"] is not None:
+    if "element" in parts:
+        column = functions.transform(column, element)
+    if "key" in parts:
         column = functions.transform_keys(column, key)
-    return column if inner.get("value") is None else functions.transform_values(column, value)
+    return functions.transform_values(column, value) if "value" in parts else column

@@ -14,8 +14,9 @@ import contextlib
 import time
 from typing import TYPE_CHECKING, Any
 
+from deltafast._types import array_of
 from deltafast.exceptions import DeltaError, InvalidArgumentError, warn
-from deltafast.spark._scan.physical_columns import array_of, field_of, spark_schema
+from deltafast.spark._scan.physical_columns import field_of, spark_schema
 from deltafast.spark._scan.snapshot import BASE_ROW_ID, COMMIT_VERSION, VECTOR, total
 from deltafast.spark._session.file_options import file_options
 from deltafast.spark._session.java_calls import (

@@ -10,9 +10,10 @@ import re
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import unquote
 
+from deltafast._types import array_of
 from deltafast.exceptions import DataFileNotFoundError, DeltaError
 from deltafast.spark._scan.file_index import kept
-from deltafast.spark._scan.physical_columns import array_of, field_of, spark_schema
+from deltafast.spark._scan.physical_columns import field_of, spark_schema
 from deltafast.spark._scan.snapshot import VECTOR
 from deltafast.spark._session.file_options import file_options
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from deltafast._delta_keys import COLUMN_MAPPING_MODE, COLUMN_MAPPING_PHYSICAL_NAME
 from deltafast._expr.types import DECLARED_TYPE
+from deltafast._types import fields_within, is_struct, leaves, nullable, transform, with_parts
 from deltafast._util.column_mapping import MappingMode
 from deltafast.exceptions import DeltaProtocolError, ErrorCode, InvalidArgumentError
 from deltafast.spark._scan.char_padding import char_lengths, padded
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Columns",
-    "array_of",
     "check_names",
     "field_of",
     "mapping_mode",
@@ -57,11 +57,6 @@ def field_of(name: str, of: Any, metadata: dict[str, Any] | None = None) -> dict
 
 def _seen(field: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in field.get("metadata", {}).items() if key in _SEEN}
-
-
-def array_of(of: Any) -> dict[str, Any]:
-    """Return an array type that may contain nulls."""
-    return {"type": "array", "elementType": of, "containsNull": True}
 
 
 class Columns:
@@ -101,35 +96,31 @@ class Columns:
 
     def physical(self, fields: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
         """Return physical fields; all of them are nullable, whatever the table's schema says."""
-        return [
-            field_of(self.name(field), self._physical_type(field["type"]))
-            for field in fields
-            if field["type"] != "void"
-        ]
+        return self._physical_type({"type": "struct", "fields": list(fields)})["fields"]
 
     def declared(self, fields: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
         """Return physical fields, which are nullable only where the table's schema says so."""
-        known = {self.name(field): field for field in self.fields}
-        return [self._declared(known[field["name"]]) if field["name"] in known else field for field in fields]
+        declared = self._physical_type({"type": "struct", "fields": self.fields}, is_declared=True)["fields"]
+        known = {field["name"]: field for field in declared}
+        return [known.get(field["name"], field) for field in fields]
 
-    def _declared(self, field: dict[str, Any]) -> dict[str, Any]:
-        of = self._physical_type(field["type"], self._declared)
-        return field_of(self.name(field), of) | {"nullable": field.get("nullable", True)}
+    def _physical_type(self, of: Any, *, is_declared: bool = False) -> Any:
+        """Return a physical type, whose nullability is that of the table's schema if `is_declared`."""
 
-    def _physical_type(self, of: Any, declared: Callable[[dict[str, Any]], dict[str, Any]] | None = None) -> Any:
-        """Return a physical type; with `declared`, the nullability of its fields is that of the table's schema."""
-        match of:
-            case {"type": "struct"}:
-                fields = [field for field in of["fields"] if field["type"] != "void"]
-                return {"type": "struct", "fields": [*map(declared, fields)] if declared else self.physical(fields)}
-            case {"type": "array"}:
-                element = {"elementType": self._physical_type(of["elementType"], declared)}
-                return of | element | ({} if declared else {"containsNull": True})
-            case {"type": "map"}:
-                parts = {key: self._physical_type(of[key], declared) for key in ("keyType", "valueType")}
-                return of | parts | ({} if declared else {"valueContainsNull": True})
-            case _:
-                return of
+        def physical(of: Any) -> Any:
+            if not is_struct(of):
+                return of if is_declared else nullable(of)
+            return {
+                "type": "struct",
+                "fields": [
+                    field_of(self.name(field), field["type"])
+                    | {"nullable": not is_declared or field.get("nullable", True)}
+                    for field in of["fields"]
+                    if field["type"] != "void"
+                ],
+            }
+
+        return transform(of, physical)
 
     def seen(self) -> list[dict[str, Any]]:
         """Return the table's columns with their comments and nullability."""
@@ -177,7 +168,7 @@ class Columns:
             return functions.lit(None)
         if plain_type(of) == plain_type(self._physical_type(of)):
             return column
-        if of["type"] == "struct":
+        if is_struct(of):
             # A null struct stays null.
             parts = [self._logical(column.getField(self.name(f)), f, functions) for f in of["fields"]]
             return functions.when(column.isNotNull(), functions.struct(*parts))
@@ -217,15 +208,7 @@ def mapping_mode(min_reader_version: int, features: Iterable[str] | None, proper
 
 def _names_in(of: Any) -> set[str]:
     """Return the names of all fields of a type."""
-    match of:
-        case {"fields": fields}:
-            return {field["name"] for field in fields}.union(*(_names_in(field["type"]) for field in fields))
-        case {"elementType": item}:
-            return _names_in(item)
-        case {"keyType": key, "valueType": value}:
-            return _names_in(key) | _names_in(value)
-        case _:
-            return set()
+    return {field["name"] for _, field in fields_within(of)}
 
 
 def check_names(schema: Any, before: Callable[[], Any]) -> None:
@@ -252,21 +235,13 @@ def check_names(schema: Any, before: Callable[[], Any]) -> None:
 
 def plain_type(of: Any) -> Any:
     """Return a type without metadata whose fields are all nullable: the part of it that matters to a cast."""
-    match of:
-        case {"type": "struct"}:
-            fields = [field_of(f["name"], plain_type(f["type"])) for f in of["fields"]]
-            return {"type": "struct", "fields": fields}
-        case {"type": "array"}:
-            return array_of(plain_type(of["elementType"]))
-        case {"type": "map"}:
-            return {
-                "type": "map",
-                "keyType": plain_type(of["keyType"]),
-                "valueType": plain_type(of["valueType"]),
-                "valueContainsNull": True,
-            }
-        case _:
-            return of
+    return transform(of, _plain)
+
+
+def _plain(of: Any) -> Any:
+    if is_struct(of):
+        return {"type": "struct", "fields": [field_of(field["name"], field["type"]) for field in of["fields"]]}
+    return nullable(of)
 
 
 def with_collations(field: dict[str, Any]) -> dict[str, Any]:
@@ -281,13 +256,8 @@ def with_collations(field: dict[str, Any]) -> dict[str, Any]:
 
 def _with_collations(of: Any, collations: Mapping[str, str], path: str) -> Any:
     match of:
-        case {"type": "struct"}:
-            return of | {"fields": [with_collations(field) for field in of["fields"]]}
-        case {"type": "array"}:
-            return of | {"elementType": _with_collations(of["elementType"], collations, f"{path}.element")}
-        case {"type": "map"}:
-            parts = {f"{part}Type": f"{path}.{part}" for part in ("key", "value")}
-            return of | {key: _with_collations(of[key], collations, inner) for key, inner in parts.items()}
+        case {"fields": fields}:
+            return of | {"fields": [with_collations(field) for field in fields]}
         case "string" if path in collations:
             found = _COLLATION.fullmatch(collations[path])
             if found is None:
@@ -295,30 +265,16 @@ def _with_collations(of: Any, collations: Mapping[str, str], path: str) -> Any:
                 raise DeltaProtocolError(message, column=path, feature="collations")
             return of if found[1].upper() == "UTF8_BINARY" else _COLLATED + found[1]
         case _:
-            return of
+            return with_parts(of, lambda part, inner: _with_collations(inner, collations, f"{path}.{part}"))
 
 
 def string_collations(field: dict[str, Any]) -> dict[str, str | None]:
     """Return the strings of a field with the collations in its types, by path; None for byte order."""
-
-    def strings(of: Any, path: str) -> Iterable[tuple[str, str | None]]:
-        match of:
-            case {"type": "struct"}:
-                for inner in of["fields"]:
-                    yield from strings(inner["type"], f"{path}.{inner['name']}")
-            case {"type": "array"}:
-                yield from strings(of["elementType"], f"{path}.element")
-            case {"type": "map"}:
-                yield from strings(of["keyType"], f"{path}.key")
-                yield from strings(of["valueType"], f"{path}.value")
-            case "string":
-                yield path, None
-            case str() if of.startswith(_COLLATED):
-                yield path, of.removeprefix(_COLLATED)
-            case _:
-                pass
-
-    return dict(strings(field["type"], field["name"]))
+    return {
+        ".".join(path): None if of == "string" else of.removeprefix(_COLLATED)
+        for path, of in leaves(field["type"], (field["name"],))
+        if isinstance(of, str) and (of == "string" or of.startswith(_COLLATED))
+    }
 
 
 def _as_spark(field: dict[str, Any]) -> dict[str, Any]:
@@ -332,19 +288,14 @@ def _as_spark(field: dict[str, Any]) -> dict[str, Any]:
 
 def _without_collations(of: Any, collations: dict[str, str], path: str) -> Any:
     match of:
-        case {"type": "struct"}:
-            return of | {"fields": [_as_spark(field) for field in of["fields"]]}
-        case {"type": "array"}:
-            return of | {"elementType": _without_collations(of["elementType"], collations, f"{path}.element")}
-        case {"type": "map"}:
-            parts = {f"{part}Type": f"{path}.{part}" for part in ("key", "value")}
-            return of | {key: _without_collations(of[key], collations, inner) for key, inner in parts.items()}
+        case {"fields": fields}:
+            return of | {"fields": [_as_spark(field) for field in fields]}
         case str() if of.startswith(_COLLATED):
             name = of.removeprefix(_COLLATED)
             collations[path] = ("spark." if name.upper().startswith("UTF8_") else "icu.") + name
             return "string"
         case _:
-            return of
+            return with_parts(of, lambda part, inner: _without_collations(inner, collations, f"{path}.{part}"))
 
 
 def spark_schema(fields: Iterable[dict[str, Any]]) -> Any:

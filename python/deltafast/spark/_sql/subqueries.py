@@ -78,7 +78,7 @@ def with_values(text: str, tables: SparkTables, reader: type[Reader]) -> str:
             continue
         frame = frame_of(tables.session, query, tables)
         kinds = [field.dataType.simpleString() for field in frame.schema]
-        is_timestamp = kinds in (["timestamp"], ["timestamp_ntz"])
+        is_timestamp = len(kinds) == 1 and kinds[0].startswith("timestamp")
         # As a string: Python would convert it to the time zone of the process instead of the session's.
         shown = frame.selectExpr(f"CAST({quoted(frame.columns[0])} AS STRING)") if is_timestamp else frame
         rows = shown.limit(2).collect()

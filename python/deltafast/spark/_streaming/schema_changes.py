@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from deltafast._delta_keys import COLUMN_MAPPING_PHYSICAL_NAME
+from deltafast._types import INTEGERS, WIDER_TYPES, paired_parts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -16,8 +17,8 @@ __all__ = ["SchemaChanges", "changes_between", "checkpoint_hash"]
 _CONF = "spark.databricks.delta.streaming."
 _RENAME, _DROP, _TYPE = "allowSourceColumnRename", "allowSourceColumnDrop", "allowSourceColumnTypeChange"
 _RENAME_AND_DROP = "allowSourceColumnRenameAndDrop"
-#: The integer types from narrow to wide, with the digits that a decimal needs for them.
-_INTEGERS = {"byte": 10, "short": 10, "integer": 10, "long": 20}
+#: The digits that a decimal needs for the integer types.
+_DIGITS = dict.fromkeys(INTEGERS, 10) | {"long": 20}
 #: The names of the kinds of changes by whether columns were renamed, dropped and widened.
 _KINDS = {
     (True, False, False): "RENAME COLUMN",
@@ -128,11 +129,9 @@ def _compare(old: Any, new: Any, path: str, now: str, found: SchemaChanges) -> N
     match old, new:
         case {"type": "struct"}, {"type": "struct"}:
             _compare_fields(old["fields"], new["fields"], f"{path}.", f"{now}.", found)
-        case {"type": "array"}, {"type": "array"}:
-            _compare(old["elementType"], new["elementType"], f"{path}.element", f"{now}.element", found)
-        case {"type": "map"}, {"type": "map"}:
-            for part in ("key", "value"):
-                _compare(old[f"{part}Type"], new[f"{part}Type"], f"{path}.{part}", f"{now}.{part}", found)
+        case _ if pairs := paired_parts(old, new):
+            for part, (before, after) in pairs.items():
+                _compare(before, after, f"{path}.{part}", f"{now}.{part}", found)
         case str(), str() if old in (new, "void"):
             pass
         case str(), str() if _widens(old, new):
@@ -144,14 +143,13 @@ def _compare(old: Any, new: Any, path: str, now: str, found: SchemaChanges) -> N
 def _widens(old: str, new: str) -> bool:
     """Return whether type widening changes the one type to the other."""
     decimal = _decimal(new)
-    if old in _INTEGERS:
-        order = list(_INTEGERS)
-        wider = order[order.index(old) + 1 :] + (["double"] if old != "long" else [])
-        return new in wider or (decimal is not None and decimal[0] - decimal[1] >= _INTEGERS[old])
+    if old in INTEGERS:
+        wider = (*INTEGERS[INTEGERS.index(old) + 1 :], *(["double"] if old != "long" else []))
+        return new in wider or (decimal is not None and decimal[0] - decimal[1] >= _DIGITS[old])
     before = _decimal(old)
     if before is not None and decimal is not None:
         return decimal[1] >= before[1] and decimal[0] - decimal[1] >= before[0] - before[1]
-    return (old, new) in (("float", "double"), ("date", "timestamp_ntz"))
+    return (old, new) in WIDER_TYPES
 
 
 def _decimal(of: str) -> tuple[int, int] | None:

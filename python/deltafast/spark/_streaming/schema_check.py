@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from deltafast._types import INTEGERS, WIDER_TYPES, paired_parts
 from deltafast.exceptions import SchemaMismatchError
 from deltafast.spark._scan.physical_columns import plain_type, with_collations
 
@@ -40,20 +41,16 @@ def fits(old: Any, new: Any) -> bool:
         case {"type": "struct"}, {"type": "struct"}:
             now = {field["name"]: field["type"] for field in new["fields"]}
             return all(field["name"] in now and fits(field["type"], now[field["name"]]) for field in old["fields"])
-        case {"type": "array"}, {"type": "array"}:
-            return fits(old["elementType"], new["elementType"])
-        case {"type": "map"}, {"type": "map"}:
-            return fits(old["keyType"], new["keyType"]) and fits(old["valueType"], new["valueType"])
         case str(), str():
             return old in (new, "void") or _widens(old, new)
         case _:
-            return False
+            pairs = paired_parts(old, new).values()
+            return bool(pairs) and all(fits(before, after) for before, after in pairs)
 
 
 def _widens(old: str, new: str) -> bool:
-    whole = ("byte", "short", "integer", "long")
-    if old in whole:
-        return new in whole[whole.index(old) :] or new == "double" or new.startswith("decimal")
+    if old in INTEGERS:
+        return new in INTEGERS[INTEGERS.index(old) :] or new == "double" or new.startswith("decimal")
     if old.startswith("decimal"):
         return new.startswith("decimal")
-    return (old, new) in (("float", "double"), ("date", "timestamp_ntz"))
+    return (old, new) in WIDER_TYPES

@@ -9,6 +9,7 @@ import json
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from deltafast._types import is_struct, transform
 from deltafast.exceptions import DeltaProtocolError, ErrorCode, InvalidArgumentError
 
 if TYPE_CHECKING:
@@ -198,23 +199,22 @@ def _schema_json(fields: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _normal_fields(fields: Sequence[Mapping[str, Any]]) -> list[Any]:
-    return [_normal(field) for field in fields]
+    """Return fields without the metadata that does not matter."""
+    return transform({"fields": fields}, _normal)["fields"]
 
 
 def _normal(of: Any) -> Any:
-    """Return a field or a type without the metadata that does not matter."""
-    match of:
-        case {"name": name, "type": kind}:
-            metadata = {key: value for key, value in of.get("metadata", {}).items() if key not in _INTERNAL}
-            return {"name": name, "type": _normal(kind), "nullable": of.get("nullable", True), "metadata": metadata}
-        case {"fields": fields}:
-            return {"type": "struct", "fields": _normal_fields(fields)}
-        case {"elementType": element}:
-            return of | {"elementType": _normal(element)}
-        case {"keyType": key, "valueType": value}:
-            return of | {"keyType": _normal(key), "valueType": _normal(value)}
-        case _:
-            return of
+    return {"type": "struct", "fields": [_normal_field(field) for field in of["fields"]]} if is_struct(of) else of
+
+
+def _normal_field(field: Mapping[str, Any]) -> dict[str, Any]:
+    metadata = {key: value for key, value in field.get("metadata", {}).items() if key not in _INTERNAL}
+    return {
+        "name": field["name"],
+        "type": field["type"],
+        "nullable": field.get("nullable", True),
+        "metadata": metadata,
+    }
 
 
 def _properties(entry: TrackedMetadata) -> dict[str, str]:

@@ -7,11 +7,14 @@ raises an error while it is written, and nothing is committed.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from deltafast._expr import read_schema
 from deltafast._expr.stored import constraint_sql, generation_sql
+from deltafast._types import Path, fields_within, paired_parts, with_parts
+from deltafast._types import parts as parts_of
 from deltafast.exceptions import DeltaProtocolError, ErrorCode, InvalidArgumentError, SchemaMismatchError
+from deltafast.spark._scan.char_padding import change_parts
 from deltafast.spark._scan.physical_columns import Columns, plain_type, quoted, spark_type, with_collations
 from deltafast.spark._write.identity_columns import counted
 from deltafast.spark._write.row_errors import RowCheck, row_error
@@ -74,12 +77,11 @@ def _is_stored_as(source: Any, target: Any) -> bool:
             known = {field["name"].lower(): field["type"] for field in target["fields"]}
             pairs = [(field["type"], known.get(field["name"].lower())) for field in source["fields"]]
             return all(to is None or _is_stored_as(of, to) for of, to in pairs)
-        case {"type": "array"}, {"type": "array"}:
-            return _is_stored_as(source["elementType"], target["elementType"])
-        case {"type": "map"}, {"type": "map"}:
-            return all(_is_stored_as(source[part], target[part]) for part in ("keyType", "valueType"))
-        case _:
+        case str(), _:
             return source in (target, "void") or (source, target) in _STORED_ALIKE
+        case _:
+            pairs = paired_parts(source, target).values()
+            return bool(pairs) and all(_is_stored_as(of, to) for of, to in pairs)
 
 
 def logical(
@@ -136,7 +138,7 @@ def logical(
     rows = counted(rows, target["identities"])
     for name, sql in late:
         rows = rows.withColumn(name, functions.expr(sql).cast(spark_type(types[name])))
-    checks += [RowCheck.not_null(".".join(path), not_null(path)) for path in required(columns.fields, [])]
+    checks += [RowCheck.not_null(".".join(path), not_null(path)) for path in required(columns.fields)]
     if predicate is not None:
         checks.append(RowCheck.replacement(predicate))
     return checked(rows, checks, columns, functions), columns
@@ -187,9 +189,7 @@ def _by_name(frame: Any) -> dict[str, dict[str, Any]]:
     return found
 
 
-def cast_column(  # noqa: C901, PLR0911 - one case per kind of type
-    session: Session, column: Any, source: Any, target: Any, name: str, functions: Any
-) -> Any:
+def cast_column(session: Session, column: Any, source: Any, target: Any, name: str, functions: Any) -> Any:
     """Cast a column to another type; fields of structs are matched by name, numbers out of range are errors."""
     if source == target:
         return column
@@ -209,21 +209,12 @@ def cast_column(  # noqa: C901, PLR0911 - one case per kind of type
                     part = cast_column(session, value, found["type"], field["type"], path, functions)
                 parts.append(part.alias(field["name"]))
             return functions.when(column.isNotNull(), functions.struct(*parts))
-        case {"type": "array"}, {"type": "array"}:
+        case _ if pairs := paired_parts(source, target):
 
-            def item(value: Any) -> Any:
-                return cast_column(session, value, source["elementType"], target["elementType"], name, functions)
+            def cast_part(_: str, pair: tuple[Any, Any], value: Any) -> Any:
+                return cast_column(session, value, *pair, name, functions)
 
-            return functions.transform(column, item)
-        case {"type": "map"}, {"type": "map"}:
-
-            def key(value: Any, _: Any) -> Any:
-                return cast_column(session, value, source["keyType"], target["keyType"], name, functions)
-
-            def value(_: Any, value: Any) -> Any:
-                return cast_column(session, value, source["valueType"], target["valueType"], name, functions)
-
-            return functions.transform_values(functions.transform_keys(column, key), value)
+            return change_parts(column, pairs, cast_part, functions)
         case (str(), str()) if session.is_ansi:
             return column.cast(spark_type(target))
         case (str(), str()):
@@ -308,34 +299,21 @@ def _with_names(source: Any, target: Any, name: str, *, evolves: bool) -> Any:
                 for of, to in pairs
             ]
             return {**source, "fields": [*named, *given[len(wanted) :]]}
-        case {"type": "array"}, {"type": "array"}:
-            element = _with_names(source["elementType"], target["elementType"], f"{name}.element", evolves=evolves)
-            return {**source, "elementType": element}
-        case {"type": "map"}, {"type": "map"}:
-            parts = {
-                f"{part}Type": _with_names(
-                    source[f"{part}Type"], target[f"{part}Type"], f"{name}.{part}", evolves=evolves
-                )
-                for part in ("key", "value")
-            }
-            return {**source, **parts}
         case _:
-            return source
+            wanted_parts = parts_of(target)
+            return with_parts(
+                source,
+                lambda part, of: _with_names(of, wanted_parts.get(part, of), f"{name}.{part}", evolves=evolves),
+            )
 
 
-def required(fields: Sequence[dict[str, Any]], above: list[str]) -> list[list[str]]:
+def required(fields: Sequence[dict[str, Any]]) -> list[Path]:
     """Return the paths of the fields that are NOT NULL, including those within structs."""
-    out: list[list[str]] = []
-    for field in fields:
-        path = [*above, field["name"]]
-        if not field.get("nullable", True):
-            out.append(path)
-        if isinstance(field["type"], dict) and cast("Any", field["type"]).get("type") == "struct":
-            out += required(cast("Any", field["type"])["fields"], path)
-    return out
+    within = fields_within({"fields": fields}, in_parts=False)
+    return [path for path, field in within if not field.get("nullable", True)]
 
 
-def not_null(path: list[str]) -> str:
+def not_null(path: Path) -> str:
     """Return the check that a field is not null where the struct that contains it is not null."""
     names = [".".join(quoted(part) for part in path[:length]) for length in range(1, len(path) + 1)]
     return " or ".join([*(f"{name} is null" for name in names[:-1]), f"{names[-1]} is not null"])
@@ -395,25 +373,13 @@ def _in_file(column: Any, of: Any, columns: Columns, functions: Any) -> Any:
                 _named(_in_file(column.getField(f["name"]), f["type"], columns, functions), f, columns) for f in inner
             ]
             return functions.when(column.isNotNull(), functions.struct(*parts))
-        case {"type": "array"}:
-
-            def item(value: Any) -> Any:
-                return _in_file(value, of["elementType"], columns, functions)
-
-            return functions.transform(column, item) if isinstance(of["elementType"], dict) else column
-        case {"type": "map"}:
-
-            def key(value: Any, _: Any) -> Any:
-                return _in_file(value, of["keyType"], columns, functions)
-
-            def value(_: Any, value: Any) -> Any:
-                return _in_file(value, of["valueType"], columns, functions)
-
-            if isinstance(of["keyType"], dict):
-                column = functions.transform_keys(column, key)
-            return functions.transform_values(column, value) if isinstance(of["valueType"], dict) else column
         case _:
-            return column
+
+            def in_file(_: str, inner: Any, value: Any) -> Any:
+                return _in_file(value, inner, columns, functions)
+
+            nested = {part: inner for part, inner in parts_of(of).items() if not isinstance(inner, str)}
+            return change_parts(column, nested, in_file, functions)
 
 
 def _as_text(column: Any, field: dict[str, Any], functions: Any) -> Any:

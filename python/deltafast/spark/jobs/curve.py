@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from deltafast._types import INTEGERS
 from deltafast.spark._scan.physical_columns import plain_type, quoted
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ _WORDS = {
     "string": "cast({} as binary)",
     "binary": "{}",
     "boolean": "cast(cast({} as int) as bigint)",
-    **dict.fromkeys(("byte", "short", "integer", "long"), "cast({} as bigint)"),
+    **dict.fromkeys(INTEGERS, "cast({} as bigint)"),
 }
 
 

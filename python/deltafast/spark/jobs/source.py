@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any, cast
 
 from deltafast import _core
+from deltafast._types import PRIMITIVES
 from deltafast.exceptions import InvalidArgumentError
 from deltafast.spark._scan.physical_columns import quoted, string_collations, with_collations
 from deltafast.spark._session.session import quiet
@@ -23,9 +24,8 @@ __all__ = ["SOURCE_ROW", "Source", "check_source"]
 #: The number of each row.
 SOURCE_ROW = "__deltafast_source_row"
 
-#: Types with values of up to eight bytes; values of other types are larger.
-_EIGHT = ("byte", "short", "integer", "long", "float", "double", "boolean", "date", "timestamp", "timestamp_ntz")
-_WIDTH = dict.fromkeys(_EIGHT, 8) | {"decimal": 16, "string": 32}
+#: Bytes of values; most primitive types have up to eight, nested ones, binary and variant more.
+_WIDTH = dict.fromkeys(PRIMITIVES.keys() - {"binary", "variant", "void"}, 8) | {"decimal": 16, "string": 32}
 
 #: Spark's threshold for broadcasts is for files, whose rows take about so many times their size in memory.
 _DECODED = 4

@@ -115,7 +115,7 @@ class Constraints:
             if name in given:
                 value = f"cast(({sql}) as {self._type(name).simpleString()})"
                 checks.append(RowCheck.generated(name, f"{quoted(name)} <=> {value}"))
-        checks += [RowCheck.not_null(".".join(path), not_null(path)) for path in required(self._columns.fields, [])]
+        checks += [RowCheck.not_null(".".join(path), not_null(path)) for path in required(self._columns.fields)]
         return checked(rows, checks, self._columns, functions)
 
     def _type(self, name: str) -> Any:
