@@ -26,13 +26,13 @@ PRIMITIVE = re.compile(r"(?<![a-zA-Z_])(?:timestamp_ntz|TIMESTAMP_NTZ|TimestampN
 NESTED = re.compile(r"keyType|valueType|valueContainsNull|key_type|MapType|Map|is_map|map<|=map")
 
 PRIMITIVE_PLACES: dict[str, set[str]] = {
-    "_expr/binder.py": {"Binder.coerce"},
+    "_expr/binder.py": {"Binder._coerce_to_class"},
     "_expr/coercion.py": {"_FROM"},
-    "_expr/functions.py": {"EMITTED"},
+    "_expr/functions.py": {"_CLASSES"},
     "_expr/generated.py": {"_local"},
-    "_expr/literals.py": {"_fold_datetime", "_fold_string"},
+    "_expr/literals.py": {"format_timestamp"},
     "_expr/render.py": {"_spark_literal"},
-    "_expr/rules.py": {"RULES", "_localtimestamp"},
+    "_expr/rules.py": {"TO_TIMESTAMP_NTZ", "_localtimestamp"},
     "_expr/types.py": {"TIMESTAMP_NTZ", "is_timestamp", "timestamp_type"},
     "_ops/delete_update.py": {"_instant"},
     "_types.py": {"PRIMITIVES", "WIDER_TYPES"},
@@ -55,7 +55,6 @@ NESTED_PLACES: dict[str, set[str]] = {
     "_types.py": {"map_of", "nullable", "parts"},
     "_util/arrow_types.py": {"with_leaves"},
     "schema.py": {"DataType", "MapType", "_arrow_type", "_from_pyarrow", "parse_type", "parts_of"},
-    "spark/_scan/char_padding.py": {"_Reader.read"},
 }
 RUST_PLACES: set[str] = {
     "expr/eval/array_layout.rs",
