@@ -1,6 +1,6 @@
 """What makes the many short-lived processes of Spark quick; most of it they take from their environment.
 
-As a program, with folders of PySpark as arguments: prepares them, which takes about half a minute each.
+As a program, with folders of PySpark as arguments: prepares those that need it, which takes about half a minute each.
 """
 
 from __future__ import annotations
@@ -53,6 +53,16 @@ def settings(spark: pathlib.Path) -> dict[str, str]:
     # Java with another class path goes on without the archive, and is not to say so.
     shared = f" -XX:SharedArchiveFile={archive} -Xlog:cds=off -Xlog:cds+dynamic=off" if archive.is_file() else ""
     return {"SPARK_HOME": str(home), "JDK_JAVA_OPTIONS": JAVA + shared}
+
+
+def is_prepared(spark: pathlib.Path) -> bool:
+    """Return whether this module, as it is now, has prepared the release of Spark.
+
+    Args:
+        spark: The folder of PySpark.
+    """
+    archive = _home(spark) / "classes.jsa"
+    return archive.is_file() and archive.stat().st_mtime > pathlib.Path(__file__).stat().st_mtime
 
 
 def prepare(spark: pathlib.Path) -> None:
@@ -138,4 +148,6 @@ def remember_java_names() -> None:
 
 if __name__ == "__main__":
     for argument in sys.argv[1:]:
-        prepare(pathlib.Path(argument).resolve())
+        folder = pathlib.Path(argument).resolve()
+        if not is_prepared(folder):
+            prepare(folder)

@@ -11,6 +11,9 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+#: Tests install libraries that `uv.lock` does not have, or has in other versions, as they were before this day.
+RELEASED_BEFORE = "2026-11-30"
+
 
 def one_in(count: int, values: Iterable[Any]) -> list[Any]:
     """Return values of a parameter: tests with each `count`th one always run, the others belong to the proof tier."""

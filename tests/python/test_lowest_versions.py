@@ -11,6 +11,8 @@ import tomllib
 
 import pytest
 
+from support import RELEASED_BEFORE
+
 ROOT = pathlib.Path(__file__).parents[2]
 UV = pathlib.Path(sys.executable).with_name("uv")
 EXTRAS = ("catalogs", "duckdb", "pandas", "polars", "pyarrow")
@@ -68,7 +70,7 @@ def python(request, tmp_path_factory):
     folder = tmp_path_factory.mktemp("environment")
     is_lowest = request.param == "lowest versions"
     interpreter = sys.executable if is_lowest else python313()
-    install = [UV, "pip", "install", "--quiet", "--python", folder / "bin/python"]
+    install = [UV, "pip", "install", "--quiet", "--python", folder / "bin/python", "--exclude-newer", RELEASED_BEFORE]
     resolution = ["--resolution", "lowest-direct"] if is_lowest else []
     environment = os.environ | {"UV_PYTHON_DOWNLOADS": "never"}
     subprocess.run([UV, "venv", "--quiet", "--clear", "--python", interpreter, folder], check=True, env=environment)

@@ -6,6 +6,7 @@ It does not have the Delta API, so this is about catalogs, schemas, tables and c
 from __future__ import annotations
 
 import json
+import os
 import pathlib
 import subprocess
 import sys
@@ -64,12 +65,11 @@ asyncio.run(main(*sys.argv[1:]))
 def python(tmp_path_factory):
     """The Python of an environment with the official client."""
     folder = tmp_path_factory.mktemp("client")
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
-    found = folder / "bin" / "python"
     uv = pathlib.Path(sys.executable).with_name("uv")
-    install = [uv, "pip", "install", "--quiet", "--python", found, "--group", "unity-client"]
-    subprocess.run(install, check=True, cwd=ROOT)
-    return found
+    command = [uv, "sync", "--quiet", "--frozen", "--python", sys.executable]
+    project = ROOT / "tests" / "environments" / "unity-client"
+    subprocess.run(command, check=True, cwd=project, env=os.environ | {"UV_PROJECT_ENVIRONMENT": str(folder / "venv")})
+    return folder / "venv" / "bin" / "python"
 
 
 @pytest.mark.proof

@@ -1,6 +1,7 @@
 //! Fuzzing: every reader of foreign bytes, on mutations of a kept corpus (`fuzz/corpus/<target>/`).
 //!
-//! Plain tests on a stable toolchain, so that they run with all others: `FUZZ_SECONDS` seconds a
+//! The readers are those of the targets of cargo-fuzz (`fuzz/src/readers.rs`). These are plain tests
+//! on a stable toolchain, so that they run with all others: `FUZZ_SECONDS` seconds a
 //! target (2; 60 for data files and checkpoints), from `FUZZ_SEED` (1). With a share of the proof
 //! tier in `PROOF`, such as `2/5`, the 60 seconds become a fifth and the seed 2. An input that
 //! panics or takes longer than a second is written to `fuzz/corpus/<target>/` under its hash, where
@@ -13,26 +14,16 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use arrow_array::{Array, RecordBatch, StringViewArray};
-use bytes::Bytes;
-use deltafast::dv::{DeletionVectorDescriptor, RoaringBitmapArray, z85};
-use deltafast::exec::{CancellationToken, ItemSource};
-use deltafast::expr::BoundExpr;
-use deltafast::log::{
-    CheckpointInstance, CheckpointKind, ChecksumFileContents, DeltaLog, LastCheckpointHint,
-};
-use deltafast::parse::checkpoint::{CheckpointReader, FileActionKind};
-use deltafast::parse::commit::{self, ActionSelection};
-use deltafast::parse::stats::{self, StatsLeafColumn, has_bounds};
-use deltafast::parse::{FileActionProjection, FileBatch, StatsColumn};
-use deltafast::pq::read;
-use deltafast::pq::{FileSpec, FooterCache, open_raw};
-use deltafast::protocol::calendar::TimeZoneSpec;
-use deltafast::protocol::log_path::LogFile;
-use deltafast::protocol::schema::{DataType, StringLayout, StructField, StructType};
-use deltafast::protocol::{canonical_json, data_path, duration, partition_value, time};
+use arrow_array::{Array, RecordBatch};
+use deltafast::exec::CancellationToken;
+use deltafast::log::DeltaLog;
+use deltafast::parse::FileActionProjection;
+use deltafast::parse::checkpoint::FileActionKind;
+use deltafast::protocol::data_path;
 use deltafast::snapshot::{ReadOptions, Snapshot};
-use deltafast::store::{ExternalPaths, StorageOptions, Store, StoreObject, TableStores, open};
+use deltafast::store::{ExternalPaths, StorageOptions, TableStores, open};
+
+use super::fuzz_readers as readers;
 
 /// A small generator: reproducible, and good enough to choose mutations.
 pub(crate) struct Random(u64);
@@ -246,248 +237,49 @@ fn fuzz_for(target: &str, seconds: u64, read: impl Fn(&[u8])) {
     );
 }
 
-fn leaves() -> Vec<StatsLeafColumn> {
-    [
-        "byte",
-        "integer",
-        "long",
-        "float",
-        "double",
-        "decimal(9,2)",
-        "string",
-        "date",
-        "timestamp",
-        "timestamp_ntz",
-        "boolean",
-        "binary",
-    ]
-    .iter()
-    .map(|name| {
-        let data_type = DataType::from_name(name).unwrap();
-        StatsLeafColumn {
-            path: vec!["c".to_owned(), (*name).to_owned()],
-            bounds: has_bounds(&data_type),
-            data_type,
-        }
-    })
-    .chain([StatsLeafColumn {
-        path: vec!["id".to_owned()],
-        data_type: DataType::Long,
-        bounds: true,
-    }])
-    .collect()
-}
-
-fn wanted() -> FileActionProjection {
-    let partition = vec!["day".to_owned(), "p".to_owned()];
-    FileActionProjection {
-        partition,
-        stats: true,
-        stats_text: false,
-        leaves: leaves().into_iter().map(|leaf| leaf.path).collect(),
-        tags: true,
-        time: true,
-        row_ids: true,
-        data_change: true,
-        clustering: true,
-        batch_rows: None,
-    }
-}
-
-fn look(batch: &FileBatch) {
-    for row in 0..batch.len() {
-        let _ = data_path::canonical(batch.path.value(row));
-        let _ = batch.dv_unique_id(row);
-    }
-    if let Some(column) = &batch.stats {
-        stats::parse(column, &leaves(), TimeZoneSpec::UTC).unwrap();
-    }
-    for values in &batch.partition {
-        let _ = partition_value::parse(values, &DataType::Date, TimeZoneSpec::UTC);
-    }
-}
-
 #[test]
 fn commits() {
-    let files = Some(wanted());
-    let take = ActionSelection {
-        adds: files.clone(),
-        removes: files.clone(),
-        cdc: files,
-        protocol_and_metadata: true,
-        transactions_and_domains: true,
-        info: true,
-        sidecars: true,
-    };
-    fuzz("commit", |input| {
-        let text = Bytes::copy_from_slice(input);
-        if let Ok(parsed) = commit::parse(&text, 0..text.len(), &take, &[0, text.len() / 2]) {
-            for batch in [&parsed.adds, &parsed.removes, &parsed.cdc] {
-                look(batch);
-            }
-        }
-        let _ = commit::non_file_actions(&text, &take);
-    });
+    fuzz("commit", readers::commit());
 }
 
 #[test]
 fn statistics() {
-    fuzz("statistics", |input| {
-        let text = String::from_utf8_lossy(input);
-        let lines: StringViewArray = text.lines().map(Some).collect();
-        for column in [
-            StatsColumn::Json(lines.clone()),
-            StatsColumn::EscapedJson(lines.clone()),
-        ] {
-            let stats = stats::parse(&column, &leaves(), TimeZoneSpec::UTC).unwrap();
-            assert_eq!(stats.num_records.len(), lines.len());
-        }
-    });
+    fuzz("statistics", readers::statistics());
 }
 
 #[test]
 fn last_checkpoints_and_checksums() {
-    fuzz("last_checkpoint", |input| {
-        let _ = LastCheckpointHint::parse(input);
-        let _ = ChecksumFileContents::parse(input);
-        let _ = std::str::from_utf8(input).map(canonical_json::checksum);
-    });
+    fuzz("last_checkpoint", readers::last_checkpoint());
 }
 
 #[test]
 fn deletion_vectors() {
-    fuzz("deletion_vector", |input| {
-        if let Ok(positions) = RoaringBitmapArray::deserialize(input) {
-            let _ = positions.live_row_mask(0..100_000);
-            let _ = positions.count(0..u64::MAX);
-        }
-        let text = String::from_utf8_lossy(input);
-        let _ = z85::decode(&text);
-        for storage_type in ["i", "u", "p"] {
-            let descriptor = DeletionVectorDescriptor {
-                storage_type: storage_type.into(),
-                path_or_inline_dv: text.as_ref().into(),
-                offset: Some(1),
-                size_in_bytes: 40,
-                cardinality: 6,
-            };
-            let _ = deltafast::dv::load(&descriptor, |_| {
-                Err(deltafast::error::Error::invalid("no store"))
-            });
-        }
-    });
+    fuzz("deletion_vector", readers::deletion_vector());
 }
 
 #[test]
 fn schemas() {
-    fuzz("schema", |input| {
-        if let Ok(schema) = StructType::parse(&String::from_utf8_lossy(input)) {
-            let _ = schema.to_arrow(StringLayout::View);
-            assert_eq!(
-                StructType::parse(&schema.to_json().to_string()).unwrap(),
-                schema
-            );
-        }
-    });
+    fuzz("schema", readers::schema());
 }
 
 #[test]
 fn partition_values() {
-    let types = [
-        "byte",
-        "short",
-        "integer",
-        "long",
-        "float",
-        "double",
-        "decimal(38,10)",
-        "string",
-        "binary",
-        "date",
-        "timestamp",
-        "timestamp_ntz",
-        "boolean",
-        "void",
-    ];
-    let zone = TimeZoneSpec::parse("America/New_York").unwrap();
-    fuzz("partition_value", |input| {
-        let text = String::from_utf8_lossy(input);
-        let values: StringViewArray = [Some(text.as_ref()), None].into_iter().collect();
-        for name in types {
-            let _ = partition_value::parse(&values, &DataType::from_name(name).unwrap(), zone);
-        }
-        let _ = time::parse_timestamp(input, zone);
-        let _ = duration::parse_duration_ms(&text);
-    });
+    fuzz("partition_value", readers::partition_value());
 }
 
 #[test]
 fn paths() {
-    let table = TableStores::new(
-        open("/table", &StorageOptions::new()).unwrap(),
-        StorageOptions::new(),
-        ExternalPaths::Refused,
-    );
-    fuzz("path", |input| {
-        let text = String::from_utf8_lossy(input);
-        let _ = LogFile::parse(&text);
-        if let Ok(path) = data_path::canonical(&text)
-            && let Ok(file) = table.file(&path, None)
-        {
-            assert!(
-                !file.path.split('/').any(|part| part == ".."),
-                "{} climbs to {}",
-                text,
-                file.path
-            );
-        }
-    });
+    fuzz("path", readers::path());
 }
 
 #[test]
 fn expressions() {
-    fuzz("expression", |input| {
-        if let Ok(bound) = BoundExpr::from_json(&String::from_utf8_lossy(input)) {
-            let _ = bound.to_string();
-            let _ = bound.columns();
-        }
-    });
+    fuzz("expression", readers::expression());
 }
 
 #[test]
 fn checkpoints() {
-    let folder = std::env::temp_dir().join(format!("deltafast-fuzz-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).unwrap();
-    let store: Arc<dyn Store> = open(folder.to_str().unwrap(), &StorageOptions::new()).unwrap();
-    fuzz("checkpoint", |input| {
-        std::fs::write(folder.join("c.parquet"), input).unwrap();
-        let file = StoreObject {
-            store: Arc::clone(&store),
-            path: "c.parquet".to_owned(),
-            size: Some(input.len() as u64),
-        };
-        let checkpoint = CheckpointInstance {
-            version: 1,
-            kind: CheckpointKind::Classic,
-            files: vec![file],
-        };
-        let Ok(open) = CheckpointReader::open(&checkpoint, &store, true) else {
-            return;
-        };
-        let _ = open.non_file_actions(&ActionSelection {
-            protocol_and_metadata: true,
-            transactions_and_domains: true,
-            ..ActionSelection::default()
-        });
-        for kind in [FileActionKind::Adds, FileActionKind::Removes] {
-            let sources: Vec<ItemSource<FileBatch>> = open.files(kind, &Arc::new(wanted()));
-            for batch in sources.into_iter().flatten() {
-                let Ok(batch) = batch else { break };
-                look(&batch);
-            }
-        }
-    });
-    std::fs::remove_dir_all(folder).unwrap();
+    fuzz("checkpoint", readers::checkpoint());
 }
 
 /// What a table says of itself: protocol, metadata, transactions, domains and live files.
@@ -690,99 +482,14 @@ fn checkpoints_with_flipped_bits() {
     );
 }
 
-/// Data files in a folder of their own, and the columns of the corpus.
-struct DataFiles {
-    folder: PathBuf,
-    store: Arc<dyn Store>,
-    columns: Vec<StructField>,
-    filter: Arc<BoundExpr>,
-}
-
-impl DataFiles {
-    fn new(name: &str) -> Self {
-        let folder =
-            std::env::temp_dir().join(format!("deltafast-fuzz-{name}-{}", std::process::id()));
-        std::fs::create_dir_all(&folder).unwrap();
-        let schema = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/data_file_schema.json");
-        let schema: Vec<(String, serde_json::Value)> =
-            serde_json::from_slice(&std::fs::read(schema).unwrap()).unwrap();
-        let columns = schema
-            .into_iter()
-            .map(|(name, of)| StructField::new(&name, DataType::from_json(&of).unwrap(), true))
-            .collect();
-        let id = serde_json::json!({"column":{"path":["id"],"data_type":"long"}});
-        let equal = serde_json::json!({"call":{"function":"=","arguments":[id, {"literal":{"value":17,"data_type":"long"}}],"data_type":"boolean"}});
-        let filter = BoundExpr::from_json(
-            &serde_json::json!({"expr": equal, "ansi": true, "zone": "UTC"}).to_string(),
-        )
-        .unwrap();
-        Self {
-            store: open(folder.to_str().unwrap(), &StorageOptions::new()).unwrap(),
-            folder,
-            columns,
-            filter: Arc::new(filter),
-        }
-    }
-
-    fn file(&self, bytes: &[u8]) -> StoreObject {
-        std::fs::write(self.folder.join("f.parquet"), bytes).unwrap();
-        StoreObject {
-            store: Arc::clone(&self.store),
-            path: "f.parquet".to_owned(),
-            size: Some(bytes.len() as u64),
-        }
-    }
-
-    /// All rows, or those that match.
-    fn rows(
-        &self,
-        file: StoreObject,
-        filtered: bool,
-    ) -> deltafast::error::Result<Vec<RecordBatch>> {
-        let filter = filtered.then(|| Arc::clone(&self.filter));
-        let spec = FileSpec {
-            filter,
-            filter_rows: filtered,
-            ..FileSpec::new(file, self.columns.clone())
-        };
-        read(spec, &Arc::new(FooterCache::default())).collect()
-    }
-}
-
-impl Drop for DataFiles {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.folder);
-    }
-}
-
 #[test]
 fn data_files() {
-    let files = DataFiles::new("data");
-    fuzz_for("data_file", long_seconds(), |input| {
-        let file = files.file(input);
-        for filtered in [false, true] {
-            for batch in files.rows(file.clone(), filtered).into_iter().flatten() {
-                batch
-                    .columns()
-                    .iter()
-                    .for_each(|column| column.to_data().validate_full().unwrap());
-            }
-        }
-        let Ok(raw) = open_raw(&file) else { return };
-        let groups: Vec<usize> = (0..raw.row_groups().len()).collect();
-        for layout in [StringLayout::View, StringLayout::Plain] {
-            if let Ok(batches) = raw.read(&groups, |_| true, layout, 1000, 1 << 20) {
-                batches
-                    .map_while(Result::ok)
-                    .for_each(|batch| assert!(batch.num_rows() <= 1000));
-            }
-        }
-    });
+    fuzz_for("data_file", long_seconds(), readers::data_file());
 }
 
 #[test]
 fn damage_under_a_page_checksum_changes_no_value() {
-    let files = DataFiles::new("checksum");
+    let files = readers::DataFiles::new("checksum");
     let kept: Vec<_> = kept_inputs("data_file")
         .into_iter()
         .filter(|(name, _)| name.starts_with("checksum-"))

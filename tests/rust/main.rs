@@ -4,6 +4,8 @@
 
 mod commit;
 mod fuzz;
+#[path = "../../fuzz/src/readers.rs"]
+mod fuzz_readers;
 mod fuzz_trees;
 mod ops;
 mod schedule;

@@ -131,9 +131,12 @@ def _install(release: str, packages: pathlib.Path) -> None:
             return
         target = packages.with_name(f"{packages.name}.part")
         shutil.rmtree(target, ignore_errors=True)
-        uv = [f"{sys.prefix}/bin/uv", "pip", "install", "--quiet", "--python", sys.executable]
-        command = [*uv, "--target", str(target), "--group", f"spark{release.replace('.', '')}"]
-        subprocess.run(command, cwd=root, check=True, timeout=INSTALLING)
+        uv = f"{sys.prefix}/bin/uv"
+        export = [uv, "export", "--quiet", "--frozen", "--only-group", f"spark{release.replace('.', '')}"]
+        locked = subprocess.run(export, cwd=root, check=True, timeout=INSTALLING, stdout=subprocess.PIPE)
+        command = [uv, "pip", "install", "--quiet", "--python", sys.executable, "--target", str(target)]
+        command += ["--requirements", "-"]
+        subprocess.run(command, cwd=root, check=True, timeout=INSTALLING, input=locked.stdout)
         target.rename(packages)
 
 

@@ -11,6 +11,8 @@ import tomllib
 
 import pytest
 
+from support import RELEASED_BEFORE
+
 from .blocks import run_page
 
 ROOT = pathlib.Path(__file__).parents[3]
@@ -33,7 +35,8 @@ def environment(page: str, folder: pathlib.Path) -> pathlib.Path:
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
     python = folder / "bin" / "python"
     uv = pathlib.Path(sys.executable).with_name("uv")
-    subprocess.run([uv, "pip", "install", "--quiet", "--python", python, *requirements(page)], check=True)
+    install = [uv, "pip", "install", "--quiet", "--python", python, "--exclude-newer", RELEASED_BEFORE]
+    subprocess.run([*install, *requirements(page)], check=True)
     (packages,) = folder.glob("lib/python3*/site-packages")
     (packages / "deltafast.pth").write_text(f"{ROOT / 'python'}\n", encoding="utf-8")
     command = folder / "bin" / "deltafast"

@@ -1,0 +1,4 @@
+//! libFuzzer calls `deltafast_fuzz::readers::checkpoint`.
+#![no_main]
+
+deltafast_fuzz::target!(checkpoint);

@@ -1,0 +1,4 @@
+//! libFuzzer calls `deltafast_fuzz::readers::expression`.
+#![no_main]
+
+deltafast_fuzz::target!(expression);
