@@ -140,6 +140,9 @@ def fold_cast(lit: Lit, to: DataType, zone: str, *, exact: bool = False) -> Lit 
         return Lit(None, to)
     if lit.type == to:
         return lit
+    if types.is_integral(lit.type) and types.is_integral(to) and isinstance(lit.value, int):
+        # The most frequent cast: a number as written, to a column's type.
+        return Lit(lit.value, to) if _in_range(lit.value, to) else None
     (value,) = cast_values((lit.value,), lit.type, to, zone, exact=exact)
     return None if value is None else Lit(value, to)
 
