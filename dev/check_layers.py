@@ -57,15 +57,17 @@ PYTHON_RANK = {
     "_types": 0,
     "exceptions": 1,
     "_util.fork_lock": 0,
-    "catalog.committer": 1,
-    "catalog.folder": 3,
-    "catalog": 4,
+    "_catalog.committer": 1,
+    "_catalog.folder": 3,
+    "_catalog": 4,
+    "catalog": 5,
     "_core_types": 0,
     "_core": 2,
     "_display": 2,
     "_libraries": 2,
     "_logging": 3,
-    "credentials": 3,
+    "_credentials": 3,
+    "credentials": 4,
     "progress": 3,
     "transaction": 3,
     "schema": 3,
@@ -82,17 +84,20 @@ PYTHON_RANK = {
     "table": 11,
     "_sql": 12,
     "_deltalake": 12,
-    "layout": 12,
+    "_layout": 12,
+    "layout": 13,
     "polars": 12,
-    "doctor": 13,
-    "cli": 14,
+    "_doctor": 13,
+    "doctor": 14,
+    "_cli": 15,
+    "cli": 16,
     "spark._option_names": 11,
     "spark._conditions": 12,
     "spark.exceptions": 13,
     "spark._session": 14,
     "spark._scan": 15,
     "spark._write": 16,
-    "spark.jobs": 17,
+    "spark._jobs": 17,
     "spark._streaming": 17,
     "spark._sql": 18,
     "spark.tables": 19,
@@ -101,6 +106,13 @@ PYTHON_RANK = {
     "spark": 22,
     "__main__": 23,
     "": 23,
+}
+#: The modules that programs may import, each described in the API reference (`dev/site_hooks.py`) or the entry point.
+PUBLIC_MODULES = {
+    *("", "catalog", "catalog.unity", "check", "cli", "credentials", "doctor", "exceptions", "filesystem", "layout"),
+    "layout.picture",
+    *("polars", "progress", "schema", "spark", "spark.exceptions", "spark.tables", "stores", "table", "transaction"),
+    "writer",
 }
 _ROOTS = {"lib", "main", "bin"}
 _LINE_COMMENT = re.compile(r"//[^\n]*")
@@ -202,10 +214,14 @@ def python_imports(module: str, path: Path, modules: dict[str, Path]) -> Iterato
                     yield base, alias.name, node.lineno
 
 
-def python_violations(root: Path, rank: dict[str, int]) -> list[str]:
-    """Every import of Python that ranks or privacy forbid, as one line each."""
+def python_violations(root: Path, rank: dict[str, int], listed: set[str]) -> list[str]:
+    """Imports of Python that ranks or privacy forbid, and public modules that are not listed, as one line each."""
     modules = python_modules(root)
-    bad: list[str] = []
+    names = {module.removeprefix(root.name).removeprefix(".") for module in modules}
+    public = {name for name in names if not any(part.startswith("_") for part in name.split("."))}
+    bad = [
+        f"{root}: {name or root.name} is public, or listed as public, but not both" for name in sorted(public ^ listed)
+    ]
     for module, path in modules.items():
         own = _ranked(module, rank)
         if own is None:
@@ -286,6 +302,7 @@ def _python_self_test() -> None:
         "a private name": {"high/a.py": "from p._mid.b import _c", "_mid/b.py": "_c = 1"},
         "a private module": {"a.py": "from p.high._in import c"},
         "without a rank": {"other.py": ""},
+        "not listed as public": {"high/c.py": ""},
     }
     clean = {
         "high/a.py": "from p import low\nfrom p._mid import b\nfrom .b import _c\nimport p\nimport os",
@@ -294,11 +311,13 @@ def _python_self_test() -> None:
         "high/_in/d.py": "from p.high.b import _c",
     }
     for name, files in (plants | {"": clean}).items():
+        public = {"", "low", "high", *(path[:-3].replace("/", ".") for path in files if path != "high/c.py")}
+        public = {module for module in public if "_" not in module}
         with tempfile.TemporaryDirectory() as folder:
             for path, text in (base | files).items():
                 (Path(folder) / "p" / path).parent.mkdir(parents=True, exist_ok=True)
                 (Path(folder) / "p" / path).write_text(text)
-            found = python_violations(Path(folder) / "p", rank | ({"a": 5} if "a.py" in files else {}))
+            found = python_violations(Path(folder) / "p", rank | ({"a": 5} if "a.py" in files else {}), public)
             if bool(found) != bool(name):
                 sys.exit(f"self-test: Python: {name}: {found}")
 
@@ -319,7 +338,7 @@ def main() -> None:
     found: list[str] = []
     for root in map(Path, sys.argv[1:]):
         is_rust = any(root.rglob("*.rs"))
-        found += violations(root, RANK) if is_rust else python_violations(root, PYTHON_RANK)
+        found += violations(root, RANK) if is_rust else python_violations(root, PYTHON_RANK, PUBLIC_MODULES)
     print("\n".join(found) or "layers ok")
     sys.exit(bool(found))
 

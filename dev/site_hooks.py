@@ -65,14 +65,14 @@ REFERENCE = {
     "reference/stores.md": ("Stores", ["deltafast.stores", "deltafast.check", "deltafast.filesystem"]),
     "reference/catalog.md": (
         "Catalogs",
-        ["deltafast.catalog", "deltafast.catalog.unity", "deltafast.catalog.sharing.client.SharingClient"],
+        ["deltafast.catalog", "deltafast.catalog.unity", "deltafast._catalog.sharing.client.SharingClient"],
     ),
     "reference/credentials.md": ("Credentials", ["deltafast.credentials"]),
     "reference/polars.md": ("Polars", ["deltafast.polars"]),
-    "reference/doctor.md": ("Doctor", ["deltafast.doctor", "deltafast.doctor.finding.Finding"]),
+    "reference/doctor.md": ("Doctor", ["deltafast.doctor", "deltafast._doctor.finding.Finding"]),
     "reference/layout.md": (
         "Layout",
-        ["deltafast.layout.measure", "deltafast.layout.layout_data", "deltafast.layout.picture"],
+        ["deltafast._layout.measure", "deltafast._layout.layout_data", "deltafast._layout.picture"],
     ),
     "reference/progress.md": ("Progress", ["deltafast.progress"]),
     "reference/spark.md": ("Spark", ["deltafast.spark", "deltafast.spark.tables", "deltafast.spark.exceptions"]),

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Generic, TypeVar, final
 from typing import Protocol as Interface
 
+from deltafast._catalog.committer import Committer
 from deltafast._core_types import (
     Action,
     BoundTree,
@@ -61,7 +62,6 @@ from deltafast._core_types import (
     WriteTarget,
     WrittenFiles,
 )
-from deltafast.catalog.committer import Committer
 
 __all__ = [
     "ArrowBatch",

@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from deltafast import _core_types
+    from deltafast._catalog.committer import Committer
     from deltafast._core_types import BoundTree
     from deltafast._util.filters import FilterType, Predicate
-    from deltafast.catalog.committer import Committer
 
 __all__ = [
     "CoreStorage",

@@ -23,6 +23,7 @@ from deltafast._catalog_tables.table_handle import (
     refuse_share,
 )
 from deltafast._catalog_tables.write_target import catalog_target
+from deltafast._credentials.provider import KEY, with_provider
 from deltafast._delta_keys import CLUSTERING_DOMAIN, COLUMN_MAPPING_PHYSICAL_NAME
 from deltafast._display import DetailDict, HistoryList, size_text, summary_html
 from deltafast._handle import (
@@ -44,7 +45,6 @@ from deltafast._util.locations import address, local_path
 from deltafast._util.open_options import core_open_options
 from deltafast._util.options import commit_options, names, property_strings, text_options
 from deltafast._util.values import from_epoch_ms, partition_text, to_epoch_ms
-from deltafast.credentials.provider import KEY, with_provider
 from deltafast.exceptions import ErrorCode, InvalidArgumentError
 from deltafast.progress import Progress, counted
 from deltafast.schema import Schema, as_schema, for_the_log

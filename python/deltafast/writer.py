@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from deltafast import _core
 from deltafast._catalog_tables.table_handle import is_catalog_name, refuse_share
 from deltafast._catalog_tables.write_target import catalog_target
+from deltafast._credentials.provider import with_provider
 from deltafast._handle import CoreStorage, HandleOwner, core_storage, handle_of
 from deltafast._libraries import names_missing
 from deltafast._util.arrow import Data, as_stream
@@ -22,7 +23,6 @@ from deltafast._util.open_options import core_open_options
 from deltafast._util.options import commit_options, names, property_strings, text_options
 from deltafast._util.write_modes import AS_SELECT_MODES, OverwriteScope, WriteMode
 from deltafast._util.writer_properties import BloomFilterProperties, ColumnProperties, WriterProperties, encoding
-from deltafast.credentials.provider import with_provider
 from deltafast.exceptions import InvalidArgumentError
 from deltafast.progress import Progress, counted
 

@@ -10,7 +10,7 @@ import pytest
 
 import servers
 from deltafast import DeltaTable, write_deltalake
-from deltafast.catalog.rest_client import CatalogError
+from deltafast._catalog.rest_client import CatalogError
 from deltafast.exceptions import (
     DeltaProtocolError,
     DeltaWarning,

@@ -8,8 +8,8 @@ import polars as pl
 import pytest
 
 from deltafast import DeltaTable, write_deltalake
+from deltafast._layout.measure import MAX_RANGE_FILES, MAX_RANGES
 from deltafast.layout import measure
-from deltafast.layout.measure import MAX_RANGE_FILES, MAX_RANGES
 from deltafast.layout.picture import draw, svg
 
 DAY = dt.date(2026, 1, 1)

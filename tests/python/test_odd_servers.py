@@ -23,16 +23,17 @@ import pytest
 
 import deltafast.polars
 from deltafast import DeltaTable, write_deltalake
+from deltafast._catalog import http_client as http_limits
+from deltafast._catalog import rest_client
+from deltafast._catalog.glue.client import GlueCatalog
+from deltafast._catalog.glue.glue_name import parse_glue_name
+from deltafast._catalog.rest_client import CatalogError, OAuthClient
+from deltafast._catalog.sharing import client as sharing_client
+from deltafast._catalog.sharing import response_lines, signed_files
+from deltafast._catalog.sharing.share_name import ShareName
+from deltafast._catalog.unity.resolve import provider_of
 from deltafast._deltalake.table import DeltaTable as DropInTable
-from deltafast.catalog import SharingClient, UnityCatalog, rest_client
-from deltafast.catalog import http_client as http_limits
-from deltafast.catalog.glue.client import GlueCatalog
-from deltafast.catalog.glue.glue_name import parse_glue_name
-from deltafast.catalog.rest_client import CatalogError, OAuthClient
-from deltafast.catalog.sharing import client as sharing_client
-from deltafast.catalog.sharing import response_lines, signed_files
-from deltafast.catalog.sharing.share_name import ShareName
-from deltafast.catalog.unity.resolve import provider_of
+from deltafast.catalog import SharingClient, UnityCatalog
 from deltafast.cli import main
 from deltafast.exceptions import DeltaError, DeltaProtocolError, InvalidArgumentError, TableNotFoundError
 

@@ -19,8 +19,8 @@ import pytest
 
 import deltafast.polars
 from deltafast import DeltaTable, write_deltalake
+from deltafast._catalog.rest_client import CatalogError
 from deltafast.catalog import SharingClient
-from deltafast.catalog.rest_client import CatalogError
 from deltafast.exceptions import (
     DeltaError,
     DeltaProtocolError,
@@ -424,7 +424,7 @@ def test_no_message_has_a_url_or_token(tmp_path, monkeypatch):
         server.share(folder)
         shared = f"{server.profile(tmp_path / 'config.share')}#retail.sales.orders"
         table = DeltaTable(shared)
-        monkeypatch.setattr("deltafast.catalog.sharing.signed_files._WAIT", 0.001)
+        monkeypatch.setattr("deltafast._catalog.sharing.signed_files._WAIT", 0.001)
         for answer in (DROPPED, Answer(500, {}, b""), Answer(404, {}, b""), Answer(403, {}, b"")):
             server.disturb = lambda request, answer=answer: answer if "/files/" in request else None
             with pytest.raises(DeltaError) as failure:

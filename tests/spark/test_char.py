@@ -9,7 +9,7 @@ import pytest
 
 import deltafast.spark
 from deltafast import DeltaTable
-from deltafast.spark import jobs
+from deltafast.spark import _jobs as jobs
 from deltafast.spark._scan.char_padding import Parts, char_lengths
 
 from .helpers import rows

@@ -16,7 +16,7 @@ from deltafast.exceptions import (
     DeltaProtocolError,
     InvalidArgumentError,
 )
-from deltafast.spark import jobs
+from deltafast.spark import _jobs as jobs
 
 from .helpers import files_read, usual_and_proof
 

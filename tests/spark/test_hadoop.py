@@ -16,7 +16,7 @@ import pytest
 import deltafast.spark
 from deltafast import DeltaTable, _core, check_store, write_deltalake
 from deltafast.exceptions import DeltaProtocolError, InvalidArgumentError, StorageError, TableNotFoundError
-from deltafast.spark import jobs
+from deltafast.spark import _jobs as jobs
 from deltafast.spark._session import gateway
 from deltafast.spark._session.session import Session
 from deltafast.spark._session.storage import Place, place_of

@@ -10,7 +10,7 @@ import pytest
 import deltafast.spark
 from deltafast import DeltaTable
 from deltafast.exceptions import ConstraintViolatedError, InvalidArgumentError
-from deltafast.spark import jobs
+from deltafast.spark import _jobs as jobs
 
 from .helpers import rows
 

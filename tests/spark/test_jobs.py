@@ -13,7 +13,7 @@ import pytest
 import deltafast.spark
 from deltafast import DeltaTable, Schema, write_deltalake
 from deltafast.exceptions import CommitFailedError, ConstraintViolatedError, DeltaProtocolError, InvalidArgumentError
-from deltafast.spark import jobs
+from deltafast.spark import _jobs as jobs
 
 from .helpers import rows, usual_and_proof
 

@@ -17,13 +17,13 @@ import pytest
 import deltafast.spark
 from deltafast import DeltaTable, write_deltalake
 from deltafast.exceptions import CommitFailedError, CorruptDataError, InvalidArgumentError
-from deltafast.spark import jobs
+from deltafast.spark import _jobs as jobs
+from deltafast.spark._jobs.file_formats import file_format
+from deltafast.spark._jobs.ranges import Bin, Ranges
+from deltafast.spark._jobs.row_groups import Source, copy_row_groups
+from deltafast.spark._jobs.tasks import keys_of, shared
 from deltafast.spark._scan.row_positions import Rows
 from deltafast.spark._session.session import Session
-from deltafast.spark.jobs.file_formats import file_format
-from deltafast.spark.jobs.ranges import Bin, Ranges
-from deltafast.spark.jobs.row_groups import Source, copy_row_groups
-from deltafast.spark.jobs.tasks import keys_of, shared
 
 from .helpers import rows
 from .test_jobs import COMPARED, LAYOUTS, content, leftovers, make, same_ids, table_of, twin
@@ -373,7 +373,7 @@ def test_cores_without_a_part_write_pieces(reference, spark, tmp_path, monkeypat
     for n in range(6):
         write_deltalake(folder, points(n, 3_000), mode="append", configuration=LAYOUTS["vectors"][0])
     DeltaTable(folder).delete("x = 4")
-    monkeypatch.setattr("deltafast.spark.jobs.ranges._PIECE", 10_000)
+    monkeypatch.setattr("deltafast.spark._jobs.ranges._PIECE", 10_000)
     before, cores = content(folder), spark.sparkContext.defaultParallelism
     optimizer = jobs.optimize(spark, DeltaTable(folder))
     metrics = optimizer.compact() if task == "compact" else optimizer.z_order(["x", "y"])

@@ -19,7 +19,7 @@ from deltafast.exceptions import (
     InvalidArgumentError,
     SchemaMismatchError,
 )
-from deltafast.spark import jobs
+from deltafast.spark import _jobs as jobs
 
 from .helpers import rows
 

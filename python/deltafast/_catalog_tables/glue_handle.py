@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from deltafast._catalog.glue.client import GlueCatalog
+from deltafast._catalog.glue.glue_name import parse_glue_name
 from deltafast._handle import TableHandle, TableLocation
 from deltafast._util.locations import address
-from deltafast.catalog.glue.client import GlueCatalog
-from deltafast.catalog.glue.glue_name import parse_glue_name
 from deltafast.exceptions import DeltaError, warn_of_commit
 
 if TYPE_CHECKING:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from deltafast._catalog.glue.client import GlueCatalog
+from deltafast._catalog.glue.glue_name import parse_glue_name
 from deltafast._catalog_tables.table_handle import newest_handle
 from deltafast._util.locations import address
-from deltafast.catalog.glue.client import GlueCatalog
-from deltafast.catalog.glue.glue_name import parse_glue_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

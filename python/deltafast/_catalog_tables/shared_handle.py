@@ -5,17 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from deltafast import _core
+from deltafast._catalog.sharing.share_name import share_name
+from deltafast._catalog.sharing.shared_table import SharedTable
 from deltafast._handle import TableHandle, TableLocation
 from deltafast._util.open_options import core_open_options
-from deltafast.catalog.sharing.share_name import share_name
-from deltafast.catalog.sharing.shared_table import SharedTable
 from deltafast.exceptions import InvalidArgumentError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from deltafast.catalog.sharing.share_name import ShareName
-    from deltafast.catalog.sharing.shared_table import SharedSnapshot
+    from deltafast._catalog.sharing.share_name import ShareName
+    from deltafast._catalog.sharing.shared_table import SharedSnapshot
 
 __all__ = ["SharedHandle"]
 

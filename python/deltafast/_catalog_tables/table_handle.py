@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeGuard
 
+from deltafast._catalog.glue.glue_name import SCHEME as GLUE
+from deltafast._catalog.sharing.share_name import share_name
+from deltafast._catalog.unity.table_name import SCHEME as UNITY
 from deltafast._handle import DeltaTableConfig, TableHandle
-from deltafast.catalog.glue.glue_name import SCHEME as GLUE
-from deltafast.catalog.sharing.share_name import share_name
-from deltafast.catalog.unity.table_name import SCHEME as UNITY
 from deltafast.exceptions import InvalidArgumentError, TableNotFoundError
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Mapping
 
-    from deltafast.catalog.unity.client import UnityCatalog
+    from deltafast._catalog.unity.client import UnityCatalog
 
 __all__ = ["handle_class", "is_catalog_name", "is_table_of_catalog", "newest_handle", "refuse_name", "refuse_share"]
 
@@ -72,7 +72,7 @@ def is_table_of_catalog(table_uri: object, storage_options: Mapping[str, Any] | 
     share = share_name(table_uri)
     try:
         if share is not None:
-            from deltafast.catalog.sharing.shared_table import SharedTable
+            from deltafast._catalog.sharing.shared_table import SharedTable
 
             SharedTable(share).newest_version()
         elif is_catalog_name(table_uri):
@@ -91,12 +91,12 @@ def _find(name: str, storage_options: Mapping[str, Any] | None) -> None:
         TableNotFoundError: It does not have the table.
     """
     if name.startswith(GLUE):
-        from deltafast.catalog.glue.client import GlueCatalog
-        from deltafast.catalog.glue.glue_name import parse_glue_name
+        from deltafast._catalog.glue.client import GlueCatalog
+        from deltafast._catalog.glue.glue_name import parse_glue_name
 
         GlueCatalog.of_options(storage_options)[0].location(parse_glue_name(name))
         return
-    from deltafast.catalog.unity.client import of_options
+    from deltafast._catalog.unity.client import of_options
 
     of_options(storage_options or {})[0].table(name)
 

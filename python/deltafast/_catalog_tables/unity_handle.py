@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from deltafast._catalog.unity.resolve import resolve
 from deltafast._handle import TableHandle, TableLocation
 from deltafast._util.locations import address
-from deltafast.catalog.unity.resolve import resolve
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

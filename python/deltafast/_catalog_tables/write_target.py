@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from deltafast._catalog.glue.glue_name import SCHEME as GLUE
 from deltafast._catalog_tables.table_handle import newest_handle
 from deltafast._util.locations import address
-from deltafast.catalog.glue.glue_name import SCHEME as GLUE
 from deltafast.exceptions import TableNotFoundError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from deltafast._catalog.committer import Committer
+    from deltafast._catalog.unity.client import UnityCatalog
     from deltafast._handle import TableHandle
-    from deltafast.catalog.committer import Committer
-    from deltafast.catalog.unity.client import UnityCatalog
 
 __all__ = ["CatalogTarget", "catalog_target"]
 
@@ -71,8 +71,8 @@ def catalog_target(
 def _new_in_unity(
     name: str, storage_options: Mapping[str, Any] | None, catalog: UnityCatalog | None, missing: TableNotFoundError
 ) -> CatalogTarget:
-    from deltafast.catalog.rest_client import CatalogError
-    from deltafast.catalog.unity.resolve import stage
+    from deltafast._catalog.rest_client import CatalogError
+    from deltafast._catalog.unity.resolve import stage
 
     try:
         staged, given = stage(name, storage_options, catalog)

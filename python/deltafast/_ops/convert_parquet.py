@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from deltafast import _core
 from deltafast._catalog_tables.table_handle import refuse_name
+from deltafast._credentials.provider import with_provider
 from deltafast._util.locations import address
 from deltafast._util.options import commit_options, property_strings, text_options
 from deltafast._util.write_modes import WriteMode
-from deltafast.credentials.provider import with_provider
 from deltafast.exceptions import ErrorCode, InvalidArgumentError
 from deltafast.progress import Progress, counted
 from deltafast.schema import Schema

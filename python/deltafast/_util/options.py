@@ -7,10 +7,10 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
-from deltafast.credentials.aws_profile import chosen_profile
-from deltafast.credentials.azure_identity import default_identity
-from deltafast.credentials.google_auth import default_google
-from deltafast.credentials.provider import KEY, DefaultProvider, credential_source
+from deltafast._credentials.aws_profile import chosen_profile
+from deltafast._credentials.azure_identity import default_identity
+from deltafast._credentials.google_auth import default_google
+from deltafast._credentials.provider import KEY, DefaultProvider, credential_source
 from deltafast.exceptions import InvalidArgumentError, warn
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from deltafast import _core
     from deltafast._core_types import AutoCompactOptions, CommitOptions
-    from deltafast.credentials.provider import CredentialProvider
+    from deltafast._credentials.provider import CredentialProvider
     from deltafast.transaction import CommitProperties, PostCommitHookProperties
 
 __all__ = [

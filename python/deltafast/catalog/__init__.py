@@ -15,21 +15,24 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from deltafast.catalog.committer import Committer, LogTail, StagedCommit
-from deltafast.catalog.folder import FolderCommitter
+from deltafast._catalog.committer import Committer, LogTail, StagedCommit
+from deltafast._catalog.folder import FolderCommitter
 
 __all__ = ["Committer", "FolderCommitter", "LogTail", "SharingClient", "StagedCommit", "UnityCatalog"]
 
 if TYPE_CHECKING:
-    from deltafast.catalog.sharing.client import SharingClient
-    from deltafast.catalog.unity.client import UnityCatalog
+    from deltafast._catalog.sharing.client import SharingClient
+    from deltafast._catalog.unity.client import UnityCatalog
 
 #: Classes that need libraries of their own, and their modules.
-_ON_DEMAND = {"SharingClient": "sharing.client", "UnityCatalog": "unity.client"}
+_ON_DEMAND = {
+    "SharingClient": "deltafast._catalog.sharing.client",
+    "UnityCatalog": "deltafast._catalog.unity.client",
+}
 
 
 def __getattr__(name: str) -> Any:
     if name in _ON_DEMAND:
-        return getattr(import_module(f"{__name__}.{_ON_DEMAND[name]}"), name)
+        return getattr(import_module(_ON_DEMAND[name]), name)
     message = f"module {__name__!r} has no attribute {name!r}"
     raise AttributeError(message)

@@ -7,7 +7,7 @@
 1
 """
 
-from deltafast.layout.layout_data import Overlap, Part, Ranges, Size, State
-from deltafast.layout.measure import Layout, measure
+from deltafast._layout.layout_data import Overlap, Part, Ranges, Size, State
+from deltafast._layout.measure import Layout, measure
 
 __all__ = ["Layout", "Overlap", "Part", "Ranges", "Size", "State", "measure"]

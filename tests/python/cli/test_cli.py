@@ -15,9 +15,9 @@ import pyarrow as pa
 import pytest
 
 from deltafast import DataFileNotFoundError, DeltaTable, InvalidArgumentError, TableNotFoundError, write_deltalake
+from deltafast._cli.show import plain
 from deltafast._display import size_text
 from deltafast.cli import main
-from deltafast.cli.show import plain
 from deltafast.doctor import examine
 from deltafast.layout import measure
 from deltafast.layout.picture import draw

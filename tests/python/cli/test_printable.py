@@ -25,15 +25,16 @@ from pyarrow import csv
 
 import deltafast
 from deltafast import DeltaTable, Field, QueryBuilder, Schema, sql, write_deltalake
+from deltafast._catalog.rest_client import CatalogError
+from deltafast._cli import parser, show
 from deltafast._deltalake.table import _with_numbers as numbers_of_strings
+from deltafast._doctor.finding import FindingLevel, FindingList
 from deltafast._interop.duckdb_query import ViewQueryBuilder
 from deltafast._util.locations import local_path
-from deltafast.catalog.rest_client import CatalogError
 from deltafast.check import Finding as StoreFinding
 from deltafast.check import StoreCheck
-from deltafast.cli import main, parser, show
+from deltafast.cli import main
 from deltafast.doctor import Finding, examine
-from deltafast.doctor.finding import FindingLevel, FindingList
 from deltafast.exceptions import DeltaError, DeltaWarning, printable
 from deltafast.layout import measure
 from deltafast.transaction import AddAction, CommitProperties, RemoveAction

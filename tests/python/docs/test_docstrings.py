@@ -19,13 +19,13 @@ from deltafast.table import DeltaTable
 ROOT = pathlib.Path(__file__).parents[3]
 #: Modules whose examples need a server or an account.
 WITH_SERVERS = {
-    "deltafast.catalog.sharing.client",
-    "deltafast.catalog.unity.client",
+    "deltafast._catalog.sharing.client",
+    "deltafast._catalog.unity.client",
     "deltafast.credentials",
-    "deltafast.credentials.aws_profile",
-    "deltafast.credentials.azure_identity",
-    "deltafast.credentials.fabric_notebook",
-    "deltafast.credentials.google_auth",
+    "deltafast._credentials.aws_profile",
+    "deltafast._credentials.azure_identity",
+    "deltafast._credentials.fabric_notebook",
+    "deltafast._credentials.google_auth",
 }
 #: Classes that calls return and that people do not create, and interfaces.
 RETURNED = {

@@ -21,8 +21,9 @@ import pytest
 
 import servers
 from deltafast import DeltaTable, convert_to_deltalake, write_deltalake
-from deltafast.credentials import AwsProfile, AzureIdentity, FabricNotebook, GoogleAuth, aws_profile, azure_identity
-from deltafast.credentials import provider as provider_calls
+from deltafast._credentials import aws_profile, azure_identity
+from deltafast._credentials import provider as provider_calls
+from deltafast.credentials import AwsProfile, AzureIdentity, FabricNotebook, GoogleAuth
 from deltafast.exceptions import DeltaError, InvalidArgumentError, MissingLibraryError, StorageError
 from expiring_keys import LIFE, KeyServer, options
 

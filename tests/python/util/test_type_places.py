@@ -39,7 +39,7 @@ PRIMITIVE_PLACES: dict[str, set[str]] = {
     "schema.py": {"_ALIASES", "_arrow_primitive", "_primitive_name"},
     "spark/_sql/column_to_sql.py": {"_Classic._literal", "_Connect._literal"},
     "spark/_write/physical_schema.py": {"_as_text"},
-    "spark/jobs/curve.py": {"_WORDS"},
+    "spark/_jobs/curve.py": {"_WORDS"},
 }
 NESTED_PLACES: dict[str, set[str]] = {
     "__init__.py": {"_HOME"},

@@ -135,8 +135,8 @@ def test_identity_values_are_unique_whichever_attempts_fail(spark, folder):
 @pytest.mark.proof
 def test_commands_whose_tasks_fail_once_change_each_row_once(spark, folder):
     """Commands that fail altogether leave no file."""
-    from deltafast.spark import jobs
-    from deltafast.spark.jobs import folders
+    from deltafast.spark import _jobs as jobs
+    from deltafast.spark._jobs import folders
 
     properties = {"delta.enableChangeDataFeed": "true"}
     deltafast.spark.write(spark.range(0, 1000, 1, 4).selectExpr("id", "id v"), str(folder), configuration=properties)

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from importlib.machinery import ModuleSpec
 
-    from deltafast.catalog.unity.client import UnityCatalog
+    from deltafast._catalog.unity.client import UnityCatalog
     from deltafast.spark._enable.connect import ConnectProvider
 
 __all__ = ["disable", "enable", "enable_once"]

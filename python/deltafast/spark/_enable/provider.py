@@ -29,7 +29,7 @@ from deltafast.spark.exceptions import during, set_failure
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from deltafast.catalog.unity.client import UnityCatalog
+    from deltafast._catalog.unity.client import UnityCatalog
     from deltafast.spark._enable.unity_handler import UnityHandler
 
 __all__ = [

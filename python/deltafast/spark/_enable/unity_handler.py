@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from deltafast.catalog.rest_client import CatalogError
-from deltafast.catalog.unity.client import UnityCatalog
-from deltafast.catalog.unity.table_name import TableName
+from deltafast._catalog.rest_client import CatalogError
+from deltafast._catalog.unity.client import UnityCatalog
+from deltafast._catalog.unity.table_name import TableName
 from deltafast.exceptions import InvalidArgumentError, TableNotFoundError
 from deltafast.spark._conditions import Operation
 from deltafast.spark._session.java_calls import set_catalog_handler

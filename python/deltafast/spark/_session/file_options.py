@@ -14,7 +14,7 @@ from deltafast.spark._session.java_library import UnavailableError, load, on_exe
 from deltafast.spark._session.unity_tables import named_at
 
 if TYPE_CHECKING:
-    from deltafast.catalog.rest_client import RestClient
+    from deltafast._catalog.rest_client import RestClient
     from deltafast.spark._session.session import Session
     from deltafast.spark._session.storage import Place
 
@@ -74,7 +74,7 @@ def file_options(session: Session, place: Place, operation: Literal["READ", "REA
 
 def _authorization(client: RestClient) -> dict[str, str]:
     """Return the settings with which executors ask the server; a function is called here."""
-    from deltafast.catalog.rest_client import OAuthClient
+    from deltafast._catalog.rest_client import OAuthClient
 
     auth = client.auth
     if auth is None:

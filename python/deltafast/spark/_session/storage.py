@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from urllib.parse import unquote, urlsplit
 
+from deltafast._catalog.unity.table_name import CATALOG, SCHEME
+from deltafast._credentials.provider import KEY
 from deltafast._util.options import text_options
-from deltafast.catalog.unity.table_name import CATALOG, SCHEME
-from deltafast.credentials.provider import KEY
 from deltafast.exceptions import InvalidArgumentError, TableNotFoundError
 from deltafast.spark._session import credentials
 from deltafast.spark._session.unity_tables import has_catalogs, located, named, named_at
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from deltafast import _core
-    from deltafast.catalog.committer import Committer
+    from deltafast._catalog.committer import Committer
     from deltafast.spark._session.unity_tables import NamedTable
 
 __all__ = [

@@ -11,14 +11,14 @@ import threading
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import unquote
 
-from deltafast.catalog.unity.table_name import SCHEME, TableName, parse_name
+from deltafast._catalog.unity.table_name import SCHEME, TableName, parse_name
 from deltafast.exceptions import InvalidArgumentError, TableNotFoundError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from deltafast.catalog.unity.client import UnityCatalog
-    from deltafast.catalog.unity.vended_credentials import VendedCredentials
+    from deltafast._catalog.unity.client import UnityCatalog
+    from deltafast._catalog.unity.vended_credentials import VendedCredentials
 
 __all__ = [
     "CATALOG_CLASS",
@@ -97,7 +97,7 @@ def located(name: str) -> str | None:
     if found is None:
         return None
     # Sessions without catalogs need not load the client.
-    from deltafast.catalog.unity.resolve import provider_of
+    from deltafast._catalog.unity.resolve import provider_of
 
     try:
         table = found.catalog.table(found.uri)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from deltafast._catalog.unity.table_name import SCHEME
 from deltafast._expr.stored import table_to_store
 from deltafast._util.dialect import Dialect
 from deltafast._util.write_modes import CREATE_MODES, CreateMode, as_select
-from deltafast.catalog.unity.table_name import SCHEME
 from deltafast.exceptions import ErrorCode, InvalidArgumentError, TableNotFoundError
 from deltafast.schema import Schema
 from deltafast.spark._scan.physical_columns import check_names

@@ -16,13 +16,13 @@ from deltafast._expr.errors import UnsupportedExpressionError
 from deltafast._handle import handle_of
 from deltafast._interop.record_batch_reader import RecordBatchReader
 from deltafast.exceptions import DeltaProtocolError, InvalidArgumentError, warn
-from deltafast.spark import jobs
+from deltafast.spark import _jobs
+from deltafast.spark._jobs.optimize import IN_DRIVER, JobOptimizer
+from deltafast.spark._jobs.source import check_source
 from deltafast.spark._session.cached_rows import refresh_dependents
 from deltafast.spark._session.commit_settings import CommitSettings
 from deltafast.spark._session.session import quiet
 from deltafast.spark._streaming.executor_batches import streamed
-from deltafast.spark.jobs.optimize import IN_DRIVER, JobOptimizer
-from deltafast.spark.jobs.source import check_source
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping
@@ -84,7 +84,7 @@ def delete(session: Session, table: DeltaTable, condition: str | None) -> dict[s
             session,
             table,
             condition,
-            lambda: jobs.delete(session.spark, table, condition, **options),
+            lambda: _jobs.delete(session.spark, table, condition, **options),
             lambda: table.delete(condition, **options),
         )
 
@@ -116,7 +116,7 @@ def update(
             session,
             table,
             condition,
-            lambda: jobs.update(session.spark, table, values, condition, **options),
+            lambda: _jobs.update(session.spark, table, values, condition, **options),
             lambda: table.update(values, predicate=condition, **options),
         )
 
@@ -144,7 +144,7 @@ def merge(session: Session, table: DeltaTable, source: Any, request: MergeReques
         def by_jobs() -> dict[str, Any]:
             with quiet():
                 columns = source.limit(0).toArrow()
-            return jobs.merge(session.spark, table, source, _merger(table, columns, request, options))
+            return _jobs.merge(session.spark, table, source, _merger(table, columns, request, options))
 
         def in_driver() -> dict[str, Any]:
             with streamed(source) as rows:

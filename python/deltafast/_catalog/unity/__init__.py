@@ -1,0 +1,1 @@
+"""Unity Catalog: tables by name, their credentials, and commits of managed tables."""

@@ -1,0 +1,1 @@
+"""Credentials of stores, from the sources that their libraries know."""

@@ -1,0 +1,1 @@
+"""What `deltafast.doctor` looks for."""
