@@ -66,10 +66,12 @@ if TYPE_CHECKING:
         CleanupOptions,
         CloneOptions,
         CreateOptions,
+        MergeOptions,
         RepairOptions,
         RestoreOptions,
         SaveMode,
         ScanPlan,
+        VacuumOptions,
     )
     from deltafast._interop.raw_table import RawDeltaTable
     from deltafast._ops.alter import TableAlterer
@@ -1245,8 +1247,7 @@ class DeltaTable(HandleOwner):
             schema_mode=schema_mode,
             target_file_size=target_file_size,
             writer_properties=writer_properties,
-            commit_properties=commit_properties,
-            post_commithook_properties=post_commithook_properties,
+            commit=commit_options(commit_properties, post_commithook_properties),
             progress=progress,
         )
 
@@ -1353,11 +1354,12 @@ class DeltaTable(HandleOwner):
             >>> table.delete("city = 'Rome'")["num_deleted_rows"]
             1
         """
-        from deltafast._ops.delete_update import delete
+        from deltafast._ops.delete_update import delete, dml_options
 
-        commit, hooks = commit_properties, post_commithook_properties
+        commit = commit_options(commit_properties, post_commithook_properties)
+        options = dml_options(self._handle, writer_properties, commit, max_conflict_retries)
         with counted(progress):
-            return delete(self._handle, predicate, writer_properties, commit, hooks, max_conflict_retries)
+            return delete(self._handle, predicate, options)
 
     @also_by_position(*HOOKS_FIRST)
     def update(
@@ -1414,22 +1416,13 @@ class DeltaTable(HandleOwner):
             1
         """
         from deltafast._expr.tree import CastMode
-        from deltafast._ops.delete_update import update
+        from deltafast._ops.delete_update import dml_options, update
 
-        commit, hooks = commit_properties, post_commithook_properties
+        commit = commit_options(commit_properties, post_commithook_properties)
+        options = dml_options(self._handle, writer_properties, commit, max_conflict_retries)
         mode = CastMode.ANSI if error_on_type_mismatch else CastMode.TRY
         with counted(progress):
-            return update(
-                self._handle,
-                updates,
-                new_values,
-                predicate,
-                writer_properties,
-                mode,
-                commit,
-                hooks,
-                max_conflict_retries,
-            )
+            return update(self._handle, updates, new_values, predicate, mode, options)
 
     @also_by_position(*HOOKS_FIRST)
     def merge(
@@ -1497,23 +1490,20 @@ class DeltaTable(HandleOwner):
             >>> sorted(table.to_pyarrow_table()["city"].to_pylist())
             ['Bonn', 'Oslo', 'Roma']
         """
+        from deltafast._expr.tree import CastMode
+        from deltafast._ops.delete_update import dml_options
+        from deltafast._ops.merge import MergeSettings
+
         del streamed_exec
-        return self._merger(
-            self._handle,
-            source,
-            predicate,
-            source_alias=source_alias,
-            target_alias=target_alias,
-            merge_schema=merge_schema,
-            error_on_type_mismatch=error_on_type_mismatch,
-            writer_properties=writer_properties,
-            max_spill_size=max_spill_size,
-            max_temp_directory_size=max_temp_directory_size,
-            commit_properties=commit_properties,
-            post_commithook_properties=post_commithook_properties,
-            max_conflict_retries=max_conflict_retries,
-            progress=progress,
-        )
+        cast_mode = CastMode.ANSI if error_on_type_mismatch else CastMode.TRY
+        commit = commit_options(commit_properties, post_commithook_properties)
+        options: MergeOptions = {
+            **dml_options(self._handle, writer_properties, commit, max_conflict_retries),
+            "max_spill_size": max_spill_size,
+            "max_temp_directory_size": max_temp_directory_size,
+        }
+        settings = MergeSettings(target_alias, source_alias, merge_schema, cast_mode)
+        return self._merger(self._handle, source, predicate, settings, options, progress)
 
     @property
     def _merger(self) -> type[TableMerger]:
@@ -1680,17 +1670,14 @@ class DeltaTable(HandleOwner):
         """
         from deltafast._ops.vacuum import vacuum
 
-        return vacuum(
-            self._handle,
-            retention_hours,
-            dry_run=dry_run,
-            enforce_retention=enforce_retention_duration,
-            commit=commit_options(commit_properties, post_commithook_properties),
-            full=full,
-            keep_versions=keep_versions,
-            inventory=inventory,
-            progress=progress,
-        )
+        options: VacuumOptions = {
+            "dry_run": dry_run,
+            "enforce_retention": enforce_retention_duration,
+            "full": full,
+            "keep_versions": list(keep_versions or ()),
+            "commit_options": commit_options(commit_properties, post_commithook_properties),
+        }
+        return vacuum(self._handle, retention_hours, options, inventory, progress)
 
     def restore(
         self,

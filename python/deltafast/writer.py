@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Generator, Mapping, Sequence
 
-    from deltafast._core_types import AsSelect, ReplaceKey, SaveMode, WriteOptions
+    from deltafast._core_types import AsSelect, CommitOptions, ReplaceKey, SaveMode, WriteOptions
     from deltafast._util.filters import Predicate
     from deltafast.catalog import Committer, UnityCatalog
     from deltafast.credentials import CredentialProvider
@@ -171,8 +171,7 @@ def append_rows(
     schema_mode: Literal["merge"] | None,
     target_file_size: int | None,
     writer_properties: WriterProperties | None,
-    commit_properties: CommitProperties | None,
-    post_commithook_properties: PostCommitHookProperties | None,
+    commit: CommitOptions,
     progress: Progress,
 ) -> dict[str, int]:
     """See `DeltaTable.append`."""
@@ -181,7 +180,7 @@ def append_rows(
         "mode": "append",
         "schema_mode": _checked("schema_mode", schema_mode, (None, "merge")),
         "encoding": encoding(writer_properties, zone, target_file_size),
-        "commit_options": commit_options(commit_properties, post_commithook_properties),
+        "commit_options": commit,
     }
     metrics = run_write(table, data, options, None, zone, None, None, None, progress)
     names = {"num_added_files": "numFiles", "num_added_rows": "numOutputRows", "num_added_bytes": "numOutputBytes"}

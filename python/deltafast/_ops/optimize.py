@@ -288,7 +288,8 @@ class TableOptimizer:
         promised = "iceberg" in table.metadata().configuration.get(UNIFORM_FORMATS, "").split(",")
         earlier = None if commit_properties is None else replace(commit_properties, app_transactions=None)
         alterer = TableAlterer(table)
-        alter_table(table, "upgrade_uniform", earlier, post_commithook_properties, version=iceberg_compat_version)
+        earlier_options = commit_options(earlier, post_commithook_properties)
+        alter_table(table, "upgrade_uniform", earlier_options, version=iceberg_compat_version)
         options: OptimizeOptions = {
             "encoding": encoding(writer_properties, table.time_zone, target_size),
             "min_commit_interval_ms": _milliseconds(min_commit_interval),
