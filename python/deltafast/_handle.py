@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from deltafast import _core_types
     from deltafast._core_types import BoundTree
+    from deltafast._expr.context import ExpressionContext
     from deltafast._util.filters import FilterType, Predicate
     from deltafast.catalog.committer import Committer
 
@@ -349,6 +350,13 @@ class TableHandle:
 
     # --- predicates ------------------------------------------------------------------------------
 
+    @property
+    def expression_context(self) -> ExpressionContext:
+        """How the caller's expressions are read and evaluated."""
+        from deltafast._expr.context import ExpressionContext
+
+        return ExpressionContext(self.dialect, self.time_zone, self.ansi)
+
     def bind(self, predicate: Predicate | None, *, change_data: bool = False) -> BoundTree | None:
         """Return the typed tree that the core evaluates."""
         if predicate is None:
@@ -358,7 +366,7 @@ class TableHandle:
         metadata = self._decode().metadata
         text = metadata["schemaString"]
         schema = with_change_columns(text) if change_data else text
-        tree = bind_predicate(predicate, schema, dialect=self.dialect, zone=self.time_zone, ansi=self.ansi)
+        tree = bind_predicate(predicate, schema, self.expression_context)
         if change_data:
             return tree
         if GENERATION_EXPRESSION not in text:

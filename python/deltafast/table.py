@@ -272,6 +272,7 @@ class DeltaTable(HandleOwner):
             ['day']
         """
         from deltafast._expr.constraints import bind_constraints
+        from deltafast._expr.context import ExpressionContext
         from deltafast._expr.stored import table_to_store
 
         refuse_share(table_uri)
@@ -284,10 +285,11 @@ class DeltaTable(HandleOwner):
             properties = {**target.properties, **properties}
         else:
             uri = address(table_uri)
-        text, properties = table_to_store(text, properties, Dialect.DELTAFAST, time_zone)
+        context = ExpressionContext(Dialect.DELTAFAST, time_zone)
+        text, properties = table_to_store(text, properties, context)
         given = {key: value for key, value in properties.items() if value is not None}
         # No row could be written to a table whose expressions cannot be evaluated.
-        bound = bind_constraints(_core.new_table_constraints(text, given), text, zone=time_zone)
+        bound = bind_constraints(_core.new_table_constraints(text, given), text, context)
         options: CreateOptions = {
             "mode": mode,
             "partition_by": names(partition_by) or [],

@@ -248,6 +248,7 @@ def run_write(
         The metrics, as in the history; empty if there was nothing to write.
     """
     from deltafast._expr.constraints import bind_constraints, bind_rows
+    from deltafast._expr.context import ExpressionContext
 
     data, options = _with_stored_constraints(data, options, zone)
     table = target = None
@@ -281,13 +282,11 @@ def run_write(
         )
         if write is None:
             return {}
-        ansi = table is None or table.ansi
         if dialect is None:
             dialect = _DIALECT.get() if table is None else table.dialect
-        rows = None
-        if predicate is not None:
-            rows = bind_rows(predicate, write.schema, dialect=dialect, zone=zone, ansi=ansi)
-        done = write.run(bind_constraints(write.constraints, write.schema, rows, zone=zone, ansi=ansi))
+        context = ExpressionContext(dialect, zone, ansi=table is None or table.ansi)
+        rows = None if predicate is None else bind_rows(predicate, write.schema, context)
+        done = write.run(bind_constraints(write.constraints, write.schema, context, rows))
     if target is not None:
         target.finish()
     if table is not None:
@@ -302,12 +301,13 @@ def _with_stored_constraints(data: Data, options: WriteOptions, zone: str) -> tu
         return data, options
     import pyarrow as pa
 
+    from deltafast._expr.context import ExpressionContext
     from deltafast._expr.stored import table_to_store
     from deltafast.schema import Schema
 
     reader = pa.RecordBatchReader.from_stream(as_stream(data))
     schema_string = Schema.from_arrow(reader.schema).to_json()
-    _, stored = table_to_store(schema_string, configuration, Dialect.DELTAFAST, zone)
+    _, stored = table_to_store(schema_string, configuration, ExpressionContext(Dialect.DELTAFAST, zone))
     return reader, {**options, "configuration": stored}
 
 

@@ -101,7 +101,7 @@ class TableAlterer:
         names = {field.name.lower() for field in existing}
         new = [field for field in read_schema(schema.to_json()).fields if field.name.lower() not in names]
         columns = types.Struct((*existing, *new))
-        fields = fields_to_store(tree["fields"], columns, self.table.dialect, self.table.time_zone)
+        fields = fields_to_store(tree["fields"], columns, self.table.expression_context)
         return {**tree, "fields": fields}
 
     # --- columns ---------------------------------------------------------------------------------
@@ -376,12 +376,12 @@ class TableAlterer:
             from deltafast._expr.constraints import bind_constraints, expressions
             from deltafast._expr.stored import sql_to_store
 
-            default = sql_to_store(default, types.Struct(()), self.table.dialect, self.table.time_zone)
+            default = sql_to_store(default, types.Struct(()), self.table.expression_context)
             metadata = {**metadata, "CURRENT_DEFAULT": default}
             constraints = expressions(defaults=[{"name": column, "sql": default}])
             table, schema = self.table, self.table.schema()
             if any(field.name == column for field in schema.fields):
-                bind_constraints(constraints, schema.to_json(), zone=table.time_zone, ansi=table.ansi)
+                bind_constraints(constraints, schema.to_json(), table.expression_context)
         change = {"column": column, "metadata": dict(metadata)}
         self._do("set_column_metadata", commit_options(commit_properties, post_commithook_properties), **change)
 
@@ -417,16 +417,15 @@ class TableAlterer:
         from deltafast._expr.constraints import bind_constraints, expressions
         from deltafast._expr.stored import sql_to_store
 
-        table, schema = self.table, self.table.schema().to_json()
+        context, schema = self.table.expression_context, self.table.schema().to_json()
         columns, given = read_schema(schema), sql_strings(CONSTRAINTS, constraints)
-        if table.dialect is Dialect.DELTALAKE:
+        if context.dialect is Dialect.DELTALAKE:
             for sql in given.values():
-                bind_predicate(sql, columns, dialect=table.dialect, zone=table.time_zone, ansi=table.ansi)
+                bind_predicate(sql, columns, context)
         checks: list[NamedExpression] = [
-            {"name": name, "sql": sql_to_store(sql, columns, table.dialect, table.time_zone)}
-            for name, sql in given.items()
+            {"name": name, "sql": sql_to_store(sql, columns, context)} for name, sql in given.items()
         ]
-        bound = bind_constraints(expressions(checks=checks), schema, zone=table.time_zone, ansi=table.ansi)
+        bound = bind_constraints(expressions(checks=checks), schema, context)
         with counted(progress):
             self._do(
                 "add_constraints",
@@ -723,7 +722,7 @@ def alter_table(table: TableHandle, kind: str, options: CommitOptions, **change:
     snapshot = table.snapshot
     bound = _core.table_constraints(snapshot)
     if kind in _READ_REFERENCES:
-        bound = bind_constraints(bound, table.schema().to_json(), zone=table.time_zone, ansi=table.ansi)
+        bound = bind_constraints(bound, table.schema().to_json(), table.expression_context)
     given = cast("TableChange", {"kind": kind, **change})
     done = _core.alter(snapshot, given, bound, options)
     table.move(done.snapshot)

@@ -27,8 +27,7 @@ __all__ = ["delete", "dml_metrics", "dml_options", "literal", "update"]
 
 def delete(table: TableHandle, predicate: Predicate | None, options: DmlOptions) -> dict[str, Any]:
     """See `DeltaTable.delete`."""
-    schema, zone, ansi = table.schema().to_json(), table.time_zone, table.ansi
-    rows = None if predicate is None else bind_rows(predicate, schema, dialect=table.dialect, zone=zone, ansi=ansi)
+    rows = None if predicate is None else bind_rows(predicate, table.schema().to_json(), table.expression_context)
     done = _core.delete(table.snapshot, options, rows)
     table.move(done.snapshot)
     metrics = dml_metrics(done.metrics, "num_deleted_rows", "rewrite_time_ms")
@@ -59,18 +58,10 @@ def update(
     if not updates:
         message = "there is nothing to update: no column is given a value"
         raise InvalidArgumentError(message)
-    schema, dialect, zone, ansi = table.schema().to_json(), table.dialect, table.time_zone, table.ansi
-    rows = None if predicate is None else bind_rows(predicate, schema, dialect=dialect, zone=zone, ansi=ansi)
-    assignments = bind_updates(
-        sql_strings(UPDATES, updates),
-        schema,
-        dialect=dialect,
-        zone=zone,
-        ansi=ansi,
-        mode=mode,
-        are_literals=are_literals,
-    )
-    constraints = bind_constraints(_core.table_constraints(table.snapshot), schema, zone=zone, ansi=ansi)
+    schema, context = table.schema().to_json(), table.expression_context
+    rows = None if predicate is None else bind_rows(predicate, schema, context)
+    assignments = bind_updates(sql_strings(UPDATES, updates), schema, context, mode, are_literals=are_literals)
+    constraints = bind_constraints(_core.table_constraints(table.snapshot), schema, context)
     done = _core.update(table.snapshot, options, assignments, constraints, rows)
     table.move(done.snapshot)
     return dml_metrics(done.metrics, "num_updated_rows")

@@ -32,13 +32,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from deltafast._core_types import ClausePlan, MergeOptions, MergePlan, TableConstraints, ValuePlan
-    from deltafast._expr.binding import SessionFunctions
+    from deltafast._expr.context import ExpressionContext
     from deltafast._expr.tree import CastMode
     from deltafast._expr.types import DataType
     from deltafast._handle import TableHandle
     from deltafast._ops.engine.base import Engine
     from deltafast._util.arrow import Data
-    from deltafast._util.dialect import Dialect
 
 __all__ = ["BoundMerge", "MergeSettings", "TableMerger", "merge_metrics"]
 
@@ -282,7 +281,7 @@ class TableMerger:
         table = self._table
         snapshot = table.snapshot
         merge = _core.TableMerge(snapshot, as_stream(self._source))
-        plan = self.bind(table, merge, table.time_zone, dialect=table.dialect, ansi=table.ansi).plan
+        plan = self.bind(table, merge, table.expression_context).plan
         with counted(self._progress):
             merge.read_source(plan)
             while True:
@@ -304,39 +303,17 @@ class TableMerger:
             message = "a MERGE needs at least one WHEN clause; add one before `execute()`"
             raise InvalidArgumentError(message)
 
-    def bind(
-        self,
-        table: TableHandle,
-        merge: _core.TableMerge,
-        zone: str,
-        *,
-        dialect: Dialect,
-        ansi: bool,
-        functions: SessionFunctions | None = None,
-    ) -> BoundMerge:
+    def bind(self, table: TableHandle, merge: _core.TableMerge, context: ExpressionContext) -> BoundMerge:
         """Determine the table's schema after the MERGE, and bind the expressions.
 
         Args:
             table: The table.
             merge: The merge, not bound yet.
-            zone: Time zone of timestamps without one.
-            dialect: The meaning of double quotes.
-            ansi: Spark's ANSI mode.
-            functions: Functions of a Spark session that expressions may use besides the core's.
+            context: How expressions are read and evaluated.
         """
         before, source = read_schema(table.schema().to_json()), read_schema(merge.source_schema)
-        target_alias, source_alias, _, mode = self._settings
-        sides = Sides(
-            before,
-            source,
-            target_alias,
-            source_alias,
-            dialect=dialect,
-            zone=zone,
-            ansi=ansi,
-            mode=mode,
-            functions=functions,
-        )
+        target_alias, source_alias, _, cast_mode = self._settings
+        sides = Sides(before, source, target_alias, source_alias, context, cast_mode)
         condition = sides.condition(self._predicate)
         evolving, lacking = self._evolution(sides)
         target = merge.plan(evolving, lacking, self._options)
@@ -353,7 +330,7 @@ class TableMerger:
             "matched": clauses[ClauseKind.MATCHED],
             "not_matched": clauses[ClauseKind.NOT_MATCHED],
             "by_source": clauses[ClauseKind.NOT_MATCHED_BY_SOURCE],
-            "constraints": bind_constraints(constraints, schema, zone=zone, ansi=ansi),
+            "constraints": bind_constraints(constraints, schema, context),
         }
         return BoundMerge(plan, schema, constraints)
 

@@ -413,11 +413,7 @@ def _by_executors(
         "mapped": mapped is not MappingMode.NONE,
         "identities": target["identities"],
     }
-    replaced = (
-        None
-        if replace_where is None
-        else bind_rows(replace_where, plan.schema, dialect=Dialect.SPARK, zone=session.zone, ansi=session.is_ansi)
-    )
+    replaced = None if replace_where is None else bind_rows(replace_where, plan.schema, session.expression_context)
     constraints = expressions(predicate=replaced)
     # The core refuses a predicate that is not bound.
     writes_change_data = plan.plan_replacement(constraints)
