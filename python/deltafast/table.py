@@ -29,6 +29,7 @@ from deltafast._handle import (
     DeltaTableConfig,
     HandleOwner,
     Metadata,
+    OpenOptions,
     ProtocolVersions,
     core_storage,
     handle_of,
@@ -41,7 +42,6 @@ from deltafast._util.column_path import column_text
 from deltafast._util.dialect import Dialect
 from deltafast._util.filters import either
 from deltafast._util.locations import address, local_path
-from deltafast._util.open_options import core_open_options
 from deltafast._util.options import commit_options, names, property_strings, text_options
 from deltafast._util.values import from_epoch_ms, partition_text, to_epoch_ms
 from deltafast.credentials.provider import KEY, with_provider
@@ -160,20 +160,19 @@ class DeltaTable(HandleOwner):
         if committer is not None and (log_tail is not None or max_table_version is not None):
             message = "give either committer, or log_tail and max_table_version: a committer is asked for both"
             raise InvalidArgumentError(message)
-        options = {
-            "log_tail": None if log_tail is None else list(log_tail),
-            "max_table_version": max_table_version,
-            "committer": committer,
-            "store": store,
-            "time_zone": time_zone,
-            "allow_external_paths": allow_external_paths,
-            "catalog": catalog,
-        }
         timestamp_ms = None if timestamp is None else to_epoch_ms(timestamp)
         config = DeltaTableConfig(without_files, log_buffer_size or 8, skip_stats)
-        storage_options = with_provider(storage_options, credential_provider)
-        handle = handle_class(table_uri)
-        self._handle = handle(table_uri, storage_options, version, timestamp_ms, config, options)
+        options = OpenOptions(
+            with_provider(storage_options, credential_provider),
+            None if log_tail is None else list(log_tail),
+            max_table_version,
+            committer,
+            store,
+            time_zone,
+            allow_external_paths,
+            catalog,
+        )
+        self._handle = handle_class(table_uri)(table_uri, options, version, timestamp_ms, config)
 
     @property
     def _storage_options(self) -> dict[str, str] | None:
@@ -278,10 +277,11 @@ class DeltaTable(HandleOwner):
         refuse_share(table_uri)
         storage_options = with_provider(storage_options, credential_provider)
         text = for_the_log(as_schema(schema)).to_json()
-        properties, place, target = property_strings(configuration), storage_options, None
+        properties, target = property_strings(configuration), None
+        opening = OpenOptions(storage_options, committer=committer, store=store, time_zone=time_zone, catalog=catalog)
         if is_catalog_name(table_uri):
-            target = catalog_target(table_uri, storage_options, time_zone, catalog)
-            uri, place, committer = target.uri, target.storage_options, target.committer
+            target = catalog_target(table_uri, opening)
+            uri, opening = target.uri, target.options
             properties = {**target.properties, **properties}
         else:
             uri = address(table_uri)
@@ -300,7 +300,7 @@ class DeltaTable(HandleOwner):
             "allow_unknown": not raise_if_key_not_exists,
             "commit_options": commit_options(commit_properties, post_commithook_properties),
         }
-        storage = core_storage(uri, place, store)
+        storage = core_storage(uri, opening.storage_options, opening.store)
         _core.create_table(
             uri,
             text,
@@ -308,8 +308,8 @@ class DeltaTable(HandleOwner):
             options,
             storage_options=storage.options,
             store=storage.store,
-            open_options=core_open_options(time_zone, None, False),
-            committer=committer,
+            open_options=opening.core_options(),
+            committer=opening.committer,
         )
         if target is not None:
             target.finish()
@@ -497,8 +497,8 @@ class DeltaTable(HandleOwner):
     def __reduce__(self) -> tuple[Any, ...]:
         """Reopen at the same version elsewhere; the pickle holds the storage options."""
         handle = self._handle
-        uri, storage_options, options = handle.origin
-        return _reopen, (type(self), uri, handle.version(), storage_options, handle.config, options)
+        uri, options = handle.origin
+        return _reopen, (type(self), uri, handle.version(), handle.config, options)
 
     # --- metadata and history --------------------------------------------------------------------
 
@@ -1870,14 +1870,11 @@ def _made_before() -> Generator[None]:
 
 
 def _reopen(
-    cls: type[DeltaTable],
-    uri: str,
-    version: int,
-    storage_options: dict[str, str] | None,
-    config: DeltaTableConfig,
-    options: dict[str, Any],
+    cls: type[DeltaTable], uri: str, version: int, config: DeltaTableConfig, options: OpenOptions
 ) -> DeltaTable:
-    return cls(uri, version, storage_options, *config, **options)
+    storage_options, *_ = options
+    others = {name: value for name, value in options._asdict().items() if name != "storage_options"}
+    return cls(uri, version, storage_options, *config, **others)
 
 
 def _clustering_columns(configuration: str | None, schema: Schema) -> list[str]:

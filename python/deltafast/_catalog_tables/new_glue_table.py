@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from deltafast._catalog_tables.table_handle import newest_handle
+from deltafast._handle import OpenOptions, TableHandle
 from deltafast._util.locations import address
 from deltafast.catalog.glue.client import GlueCatalog
 from deltafast.catalog.glue.glue_name import parse_glue_name
@@ -38,5 +38,5 @@ class NewGlueTable:
         Raises:
             CatalogError: The catalog refused it; the table exists at its location.
         """
-        made = newest_handle(self.location, self.storage_options)
+        made = TableHandle(self.location, OpenOptions(self.storage_options))
         self._catalog.register(self._name, self.location, made.snapshot.metadata()["schemaString"])
