@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar, cast
 
 from deltafast import _core
 from deltafast._delta_keys import GENERATION_EXPRESSION
@@ -16,7 +16,6 @@ from deltafast._util.dialect import Dialect
 from deltafast._util.filters import either, spell_nulls, with_change_columns
 from deltafast._util.fork_lock import ForkLock
 from deltafast._util.locations import address, location
-from deltafast._util.open_options import core_open_options
 from deltafast._util.options import names, text_options
 from deltafast._util.url_file_systems import file_system_of
 from deltafast.exceptions import DeltaError, warn_of_commit
@@ -30,7 +29,9 @@ if TYPE_CHECKING:
 
     from deltafast import _core_types
     from deltafast._catalog.committer import Committer
+    from deltafast._catalog.unity.client import UnityCatalog
     from deltafast._core_types import BoundTree
+    from deltafast._expr.context import ExpressionContext
     from deltafast._util.filters import FilterType, Predicate
 
 __all__ = [
@@ -38,23 +39,38 @@ __all__ = [
     "DeltaTableConfig",
     "HandleOwner",
     "Metadata",
+    "OpenOptions",
     "ProtocolVersions",
     "TableHandle",
-    "TableLocation",
     "core_storage",
     "handle_of",
 ]
 
 _T = TypeVar("_T")
-Origin: TypeAlias = "tuple[str, Mapping[str, str] | None, dict[str, Any]]"
 
 
-class TableLocation(NamedTuple):
-    """Where a table is, and what reads and commits to it."""
+class OpenOptions(NamedTuple):
+    """How a table is reached, read and committed to; the names are those of `DeltaTable`."""
 
-    uri: str
-    storage_options: Mapping[str, Any] | None
-    committer: Committer | None
+    storage_options: Mapping[str, Any] | None = None
+    log_tail: list[tuple[str, int, int]] | None = None
+    max_table_version: int | None = None
+    committer: Committer | None = None
+    store: object | None = None
+    time_zone: str = "UTC"
+    allow_external_paths: bool | Sequence[str] = False
+    catalog: UnityCatalog | None = None
+
+    def core_options(self) -> _core_types.OpenOptions:
+        """Return the options of opening a table for the core."""
+        paths = self.allow_external_paths
+        if isinstance(paths, str):
+            paths = [paths]
+        return {
+            "time_zone": self.time_zone,
+            "max_table_version": self.max_table_version,
+            "allow_external_paths": paths if isinstance(paths, bool) else list(paths),
+        }
 
 
 class CoreStorage(NamedTuple):
@@ -139,6 +155,9 @@ class DeltaTableConfig(NamedTuple):
     skip_stats: bool = False
 
 
+_DEFAULT_CONFIG: Final = DeltaTableConfig(without_files=False, log_buffer_size=8)
+
+
 class _Decoded(NamedTuple):
     """Metadata and schema of one snapshot."""
 
@@ -152,65 +171,58 @@ class TableHandle:
 
     Args:
         table_uri: Path or URL.
-        storage_options: As for `DeltaTable`.
+        options: The options of `DeltaTable`.
         version: The version to open; the newest if None.
         timestamp_ms: Open the version that was current then, instead.
         config: The loading options that were given.
-        options: `log_tail`, `max_table_version`, `committer`, `store`, `time_zone`, `allow_external_paths` and
-            `catalog` of `DeltaTable`.
     """
 
     def __init__(
         self,
         table_uri: str | os.PathLike[str],
-        storage_options: Mapping[str, str] | None,
-        version: int | None,
-        timestamp_ms: int | None,
-        config: DeltaTableConfig,
-        options: Mapping[str, Any],
+        options: OpenOptions,
+        version: int | None = None,
+        timestamp_ms: int | None = None,
+        config: DeltaTableConfig = _DEFAULT_CONFIG,
     ) -> None:
         self.lock = ForkLock()
         self._decoded: _Decoded | None = None
-        #: What opens the table elsewhere: its location or name, storage options and options.
-        self.origin: Origin = address(table_uri), storage_options, dict(options)
-        self._place = self._located(*self.origin)
-        #: The location as it was given, or as the catalog has it.
-        self.given_uri = self._place.uri
+        #: What opens the table elsewhere: its location or name, and options.
+        self.origin = address(table_uri), options
+        #: The location as it was given, or as the catalog has it, and the options for it.
+        self.given_uri, self.options = self._located(*self.origin)
         self.config = config
-        self.options: dict[str, Any] = {**options, "committer": self._place.committer}
-        self.store: object | None = options["store"]
+        self.store = options.store
         #: Zone of timestamps without one, in partition values and predicates.
-        self.time_zone: str = options["time_zone"]
+        self.time_zone = options.time_zone
         #: Spark's ANSI mode of expressions, which a session of Spark can switch off.
         self.ansi = True
         #: The meaning of double quotes in expressions.
         self.dialect = Dialect.DELTAFAST
         started = perf_counter()
         self.snapshot = self._open(version, timestamp_ms)
-        given = self._place.storage_options
+        given = self.options.storage_options
         self.storage_options = None if given is None else dict(given)
         log_open(self.snapshot, self.table_uri, (perf_counter() - started) * 1000)
 
-    def _located(
-        self, name: str, storage_options: Mapping[str, Any] | None, options: Mapping[str, Any]
-    ) -> TableLocation:
-        """Return where a table is."""
-        return TableLocation(name, storage_options, options["committer"])
+    def _located(self, name: str, options: OpenOptions) -> tuple[str, OpenOptions]:
+        """Return where a table is, and the options for this location."""
+        return name, options
 
     def _open(self, version: int | None, timestamp_ms: int | None) -> _core.Snapshot:
         """Open the table."""
         options = self.options
         # A source of credentials lives as long as its options.
-        self._storage = core_storage(self.given_uri, self._place.storage_options, options["store"])
+        self._storage = core_storage(self.given_uri, options.storage_options, options.store)
         return _core.Snapshot.open(
             self.given_uri,
             version=version,
             timestamp_ms=timestamp_ms,
             storage_options=self._storage.options,
-            log_tail=options["log_tail"],
+            log_tail=options.log_tail,
             store=self._storage.store,
-            options=core_open_options(self.time_zone, options["max_table_version"], options["allow_external_paths"]),
-            committer=options["committer"],
+            options=options.core_options(),
+            committer=options.committer,
         )
 
     def __repr__(self) -> str:
@@ -218,8 +230,7 @@ class TableHandle:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Reopen at the same version elsewhere; the pickle holds the storage options."""
-        uri, storage_options, options = self.origin
-        opening = (uri, storage_options, self.version(), None, self.config, options)
+        opening = (*self.origin, self.version(), None, self.config)
         return type(self), opening, {"ansi": self.ansi, "dialect": self.dialect}
 
     @property
@@ -349,6 +360,13 @@ class TableHandle:
 
     # --- predicates ------------------------------------------------------------------------------
 
+    @property
+    def expression_context(self) -> ExpressionContext:
+        """How the caller's expressions are read and evaluated."""
+        from deltafast._expr.context import ExpressionContext
+
+        return ExpressionContext(self.dialect, self.time_zone, self.ansi)
+
     def bind(self, predicate: Predicate | None, *, change_data: bool = False) -> BoundTree | None:
         """Return the typed tree that the core evaluates."""
         if predicate is None:
@@ -358,7 +376,7 @@ class TableHandle:
         metadata = self._decode().metadata
         text = metadata["schemaString"]
         schema = with_change_columns(text) if change_data else text
-        tree = bind_predicate(predicate, schema, dialect=self.dialect, zone=self.time_zone, ansi=self.ansi)
+        tree = bind_predicate(predicate, schema, self.expression_context)
         if change_data:
             return tree
         if GENERATION_EXPRESSION not in text:

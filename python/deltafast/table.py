@@ -30,6 +30,7 @@ from deltafast._handle import (
     DeltaTableConfig,
     HandleOwner,
     Metadata,
+    OpenOptions,
     ProtocolVersions,
     core_storage,
     handle_of,
@@ -42,7 +43,6 @@ from deltafast._util.column_path import column_text
 from deltafast._util.dialect import Dialect
 from deltafast._util.filters import either
 from deltafast._util.locations import address, local_path
-from deltafast._util.open_options import core_open_options
 from deltafast._util.options import commit_options, names, property_strings, text_options
 from deltafast._util.values import from_epoch_ms, partition_text, to_epoch_ms
 from deltafast.exceptions import ErrorCode, InvalidArgumentError
@@ -66,10 +66,12 @@ if TYPE_CHECKING:
         CleanupOptions,
         CloneOptions,
         CreateOptions,
+        MergeOptions,
         RepairOptions,
         RestoreOptions,
         SaveMode,
         ScanPlan,
+        VacuumOptions,
     )
     from deltafast._interop.raw_table import RawDeltaTable
     from deltafast._ops.alter import TableAlterer
@@ -158,20 +160,19 @@ class DeltaTable(HandleOwner):
         if committer is not None and (log_tail is not None or max_table_version is not None):
             message = "give either committer, or log_tail and max_table_version: a committer is asked for both"
             raise InvalidArgumentError(message)
-        options = {
-            "log_tail": None if log_tail is None else list(log_tail),
-            "max_table_version": max_table_version,
-            "committer": committer,
-            "store": store,
-            "time_zone": time_zone,
-            "allow_external_paths": allow_external_paths,
-            "catalog": catalog,
-        }
         timestamp_ms = None if timestamp is None else to_epoch_ms(timestamp)
         config = DeltaTableConfig(without_files, log_buffer_size or 8, skip_stats)
-        storage_options = with_provider(storage_options, credential_provider)
-        handle = handle_class(table_uri)
-        self._handle = handle(table_uri, storage_options, version, timestamp_ms, config, options)
+        options = OpenOptions(
+            with_provider(storage_options, credential_provider),
+            None if log_tail is None else list(log_tail),
+            max_table_version,
+            committer,
+            store,
+            time_zone,
+            allow_external_paths,
+            catalog,
+        )
+        self._handle = handle_class(table_uri)(table_uri, options, version, timestamp_ms, config)
 
     @property
     def _storage_options(self) -> dict[str, str] | None:
@@ -270,22 +271,25 @@ class DeltaTable(HandleOwner):
             ['day']
         """
         from deltafast._expr.constraints import bind_constraints
+        from deltafast._expr.context import ExpressionContext
         from deltafast._expr.stored import table_to_store
 
         refuse_share(table_uri)
         storage_options = with_provider(storage_options, credential_provider)
         text = for_the_log(as_schema(schema)).to_json()
-        properties, place, target = property_strings(configuration), storage_options, None
+        properties, target = property_strings(configuration), None
+        opening = OpenOptions(storage_options, committer=committer, store=store, time_zone=time_zone, catalog=catalog)
         if is_catalog_name(table_uri):
-            target = catalog_target(table_uri, storage_options, time_zone, catalog)
-            uri, place, committer = target.uri, target.storage_options, target.committer
+            target = catalog_target(table_uri, opening)
+            uri, opening = target.uri, target.options
             properties = {**target.properties, **properties}
         else:
             uri = address(table_uri)
-        text, properties = table_to_store(text, properties, Dialect.DELTAFAST, time_zone)
+        context = ExpressionContext(Dialect.DELTAFAST, time_zone)
+        text, properties = table_to_store(text, properties, context)
         given = {key: value for key, value in properties.items() if value is not None}
         # No row could be written to a table whose expressions cannot be evaluated.
-        bound = bind_constraints(_core.new_table_constraints(text, given), text, zone=time_zone)
+        bound = bind_constraints(_core.new_table_constraints(text, given), text, context)
         options: CreateOptions = {
             "mode": mode,
             "partition_by": names(partition_by) or [],
@@ -296,7 +300,7 @@ class DeltaTable(HandleOwner):
             "allow_unknown": not raise_if_key_not_exists,
             "commit_options": commit_options(commit_properties, post_commithook_properties),
         }
-        storage = core_storage(uri, place, store)
+        storage = core_storage(uri, opening.storage_options, opening.store)
         _core.create_table(
             uri,
             text,
@@ -304,8 +308,8 @@ class DeltaTable(HandleOwner):
             options,
             storage_options=storage.options,
             store=storage.store,
-            open_options=core_open_options(time_zone, None, False),
-            committer=committer,
+            open_options=opening.core_options(),
+            committer=opening.committer,
         )
         if target is not None:
             target.finish()
@@ -493,8 +497,8 @@ class DeltaTable(HandleOwner):
     def __reduce__(self) -> tuple[Any, ...]:
         """Reopen at the same version elsewhere; the pickle holds the storage options."""
         handle = self._handle
-        uri, storage_options, options = handle.origin
-        return _reopen, (type(self), uri, handle.version(), storage_options, handle.config, options)
+        uri, options = handle.origin
+        return _reopen, (type(self), uri, handle.version(), handle.config, options)
 
     # --- metadata and history --------------------------------------------------------------------
 
@@ -1245,8 +1249,7 @@ class DeltaTable(HandleOwner):
             schema_mode=schema_mode,
             target_file_size=target_file_size,
             writer_properties=writer_properties,
-            commit_properties=commit_properties,
-            post_commithook_properties=post_commithook_properties,
+            commit=commit_options(commit_properties, post_commithook_properties),
             progress=progress,
         )
 
@@ -1353,11 +1356,12 @@ class DeltaTable(HandleOwner):
             >>> table.delete("city = 'Rome'")["num_deleted_rows"]
             1
         """
-        from deltafast._ops.delete_update import delete
+        from deltafast._ops.delete_update import delete, dml_options
 
-        commit, hooks = commit_properties, post_commithook_properties
+        commit = commit_options(commit_properties, post_commithook_properties)
+        options = dml_options(self._handle, writer_properties, commit, max_conflict_retries)
         with counted(progress):
-            return delete(self._handle, predicate, writer_properties, commit, hooks, max_conflict_retries)
+            return delete(self._handle, predicate, options)
 
     @also_by_position(*HOOKS_FIRST)
     def update(
@@ -1414,22 +1418,13 @@ class DeltaTable(HandleOwner):
             1
         """
         from deltafast._expr.tree import CastMode
-        from deltafast._ops.delete_update import update
+        from deltafast._ops.delete_update import dml_options, update
 
-        commit, hooks = commit_properties, post_commithook_properties
+        commit = commit_options(commit_properties, post_commithook_properties)
+        options = dml_options(self._handle, writer_properties, commit, max_conflict_retries)
         mode = CastMode.ANSI if error_on_type_mismatch else CastMode.TRY
         with counted(progress):
-            return update(
-                self._handle,
-                updates,
-                new_values,
-                predicate,
-                writer_properties,
-                mode,
-                commit,
-                hooks,
-                max_conflict_retries,
-            )
+            return update(self._handle, updates, new_values, predicate, mode, options)
 
     @also_by_position(*HOOKS_FIRST)
     def merge(
@@ -1497,23 +1492,20 @@ class DeltaTable(HandleOwner):
             >>> sorted(table.to_pyarrow_table()["city"].to_pylist())
             ['Bonn', 'Oslo', 'Roma']
         """
+        from deltafast._expr.tree import CastMode
+        from deltafast._ops.delete_update import dml_options
+        from deltafast._ops.merge import MergeSettings
+
         del streamed_exec
-        return self._merger(
-            self._handle,
-            source,
-            predicate,
-            source_alias=source_alias,
-            target_alias=target_alias,
-            merge_schema=merge_schema,
-            error_on_type_mismatch=error_on_type_mismatch,
-            writer_properties=writer_properties,
-            max_spill_size=max_spill_size,
-            max_temp_directory_size=max_temp_directory_size,
-            commit_properties=commit_properties,
-            post_commithook_properties=post_commithook_properties,
-            max_conflict_retries=max_conflict_retries,
-            progress=progress,
-        )
+        cast_mode = CastMode.ANSI if error_on_type_mismatch else CastMode.TRY
+        commit = commit_options(commit_properties, post_commithook_properties)
+        options: MergeOptions = {
+            **dml_options(self._handle, writer_properties, commit, max_conflict_retries),
+            "max_spill_size": max_spill_size,
+            "max_temp_directory_size": max_temp_directory_size,
+        }
+        settings = MergeSettings(target_alias, source_alias, merge_schema, cast_mode)
+        return self._merger(self._handle, source, predicate, settings, options, progress)
 
     @property
     def _merger(self) -> type[TableMerger]:
@@ -1680,17 +1672,14 @@ class DeltaTable(HandleOwner):
         """
         from deltafast._ops.vacuum import vacuum
 
-        return vacuum(
-            self._handle,
-            retention_hours,
-            dry_run=dry_run,
-            enforce_retention=enforce_retention_duration,
-            commit=commit_options(commit_properties, post_commithook_properties),
-            full=full,
-            keep_versions=keep_versions,
-            inventory=inventory,
-            progress=progress,
-        )
+        options: VacuumOptions = {
+            "dry_run": dry_run,
+            "enforce_retention": enforce_retention_duration,
+            "full": full,
+            "keep_versions": list(keep_versions or ()),
+            "commit_options": commit_options(commit_properties, post_commithook_properties),
+        }
+        return vacuum(self._handle, retention_hours, options, inventory, progress)
 
     def restore(
         self,
@@ -1881,14 +1870,11 @@ def _made_before() -> Generator[None]:
 
 
 def _reopen(
-    cls: type[DeltaTable],
-    uri: str,
-    version: int,
-    storage_options: dict[str, str] | None,
-    config: DeltaTableConfig,
-    options: dict[str, Any],
+    cls: type[DeltaTable], uri: str, version: int, config: DeltaTableConfig, options: OpenOptions
 ) -> DeltaTable:
-    return cls(uri, version, storage_options, *config, **options)
+    storage_options, *_ = options
+    others = {name: value for name, value in options._asdict().items() if name != "storage_options"}
+    return cls(uri, version, storage_options, *config, **others)
 
 
 def _clustering_columns(configuration: str | None, schema: Schema) -> list[str]:

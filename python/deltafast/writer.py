@@ -14,12 +14,11 @@ from deltafast import _core
 from deltafast._catalog_tables.table_handle import is_catalog_name, refuse_share
 from deltafast._catalog_tables.write_target import catalog_target
 from deltafast._credentials.provider import with_provider
-from deltafast._handle import CoreStorage, HandleOwner, core_storage, handle_of
+from deltafast._handle import CoreStorage, HandleOwner, OpenOptions, core_storage, handle_of
 from deltafast._libraries import names_missing
 from deltafast._util.arrow import Data, as_stream
 from deltafast._util.dialect import Dialect
 from deltafast._util.locations import address
-from deltafast._util.open_options import core_open_options
 from deltafast._util.options import commit_options, names, property_strings, text_options
 from deltafast._util.write_modes import AS_SELECT_MODES, OverwriteScope, WriteMode
 from deltafast._util.writer_properties import BloomFilterProperties, ColumnProperties, WriterProperties, encoding
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Generator, Mapping, Sequence
 
-    from deltafast._core_types import AsSelect, ReplaceKey, SaveMode, WriteOptions
+    from deltafast._core_types import AsSelect, CommitOptions, ReplaceKey, SaveMode, WriteOptions
     from deltafast._util.filters import Predicate
     from deltafast.catalog import Committer, UnityCatalog
     from deltafast.credentials import CredentialProvider
@@ -151,7 +150,8 @@ def write_deltalake(
         "commit_options": commit_options(commit_properties, post_commithook_properties),
     }
     storage = with_provider(storage_options, credential_provider)
-    run_write(table_or_uri, data, options, predicate, zone, storage, store, committer, progress, catalog)
+    opening = OpenOptions(storage, committer=committer, store=store, time_zone=zone, catalog=catalog)
+    run_write(table_or_uri, data, options, opening, predicate, progress)
 
 
 @contextmanager
@@ -171,8 +171,7 @@ def append_rows(
     schema_mode: Literal["merge"] | None,
     target_file_size: int | None,
     writer_properties: WriterProperties | None,
-    commit_properties: CommitProperties | None,
-    post_commithook_properties: PostCommitHookProperties | None,
+    commit: CommitOptions,
     progress: Progress,
 ) -> dict[str, int]:
     """See `DeltaTable.append`."""
@@ -181,9 +180,9 @@ def append_rows(
         "mode": "append",
         "schema_mode": _checked("schema_mode", schema_mode, (None, "merge")),
         "encoding": encoding(writer_properties, zone, target_file_size),
-        "commit_options": commit_options(commit_properties, post_commithook_properties),
+        "commit_options": commit,
     }
-    metrics = run_write(table, data, options, None, zone, None, None, None, progress)
+    metrics = run_write(table, data, options, OpenOptions(time_zone=zone), progress=progress)
     names = {"num_added_files": "numFiles", "num_added_rows": "numOutputRows", "num_added_bytes": "numOutputBytes"}
     return {name: int(metrics[key]) for name, key in names.items()}
 
@@ -201,44 +200,37 @@ def write_as_select(
     place: str | HandleOwner,
     data: Data,
     statement: AsSelect,
-    *,
-    partition_by: Sequence[str],
-    cluster_by: Sequence[str],
-    description: str | None,
-    configuration: Mapping[str, str],
-    storage_options: Mapping[str, str] | None,
-    commit_properties: CommitProperties | None,
-    zone: str,
+    definition: WriteOptions,
+    opening: OpenOptions,
 ) -> None:
     """Create a table from rows as CREATE TABLE AS SELECT does; an existing table is replaced, metadata included.
+
+    Args:
+        place: The location, or the existing table.
+        data: The rows.
+        statement: The statement.
+        definition: The definition of the table, and options of the commit.
+        opening: How the table is reached.
 
     Raises:
         DeltaError: As `write_deltalake`.
     """
     options: WriteOptions = {
+        **definition,
         "mode": AS_SELECT_MODES[statement],
-        "partition_by": list(partition_by),
-        "cluster_by": list(cluster_by),
-        "description": description,
-        "configuration": dict(configuration),
         "as_select": statement,
-        "encoding": encoding(None, zone),
-        "commit_options": commit_options(commit_properties, None),
+        "encoding": encoding(None, opening.time_zone),
     }
-    run_write(place, data, options, None, zone, storage_options, None, None)
+    run_write(place, data, options, opening)
 
 
 def run_write(
     table_or_uri: str | os.PathLike[str] | HandleOwner,
     data: Data,
     options: WriteOptions,
-    predicate: Predicate | None,
-    zone: str,
-    storage_options: Mapping[str, str] | None,
-    store: object | None,
-    committer: Committer | None,
+    opening: OpenOptions,
+    predicate: Predicate | None = None,
     progress: Progress = False,
-    catalog: UnityCatalog | None = None,
     dialect: Dialect | None = None,
 ) -> dict[str, str]:
     """Plan the write, bind its expressions and run it; the options are those of the core.
@@ -249,15 +241,16 @@ def run_write(
         The metrics, as in the history; empty if there was nothing to write.
     """
     from deltafast._expr.constraints import bind_constraints, bind_rows
+    from deltafast._expr.context import ExpressionContext
 
-    data, options = _with_stored_constraints(data, options, zone)
+    data, options = _with_stored_constraints(data, options, opening.time_zone)
     table = target = None
     if isinstance(table_or_uri, HandleOwner):
         table = handle_of(table_or_uri)
         uri = table.given_uri
     elif is_catalog_name(table_or_uri):
-        target = catalog_target(table_or_uri, storage_options, zone, catalog)
-        uri, table, storage_options, committer = target.uri, target.handle, target.storage_options, target.committer
+        target = catalog_target(table_or_uri, opening)
+        uri, table, opening = target.uri, target.handle, target.options
         options = {**options, "configuration": {**target.properties, **options.get("configuration", {})}}
     else:
         refuse_share(table_or_uri)
@@ -265,11 +258,11 @@ def run_write(
     with counted(progress, "rows") as counter:
         if counter is not None:
             counter.expect(_rows_of(data))
-        if table is None or store is not None:
-            storage = core_storage(uri, storage_options, store)
+        if table is None or opening.store is not None:
+            storage = core_storage(uri, opening.storage_options, opening.store)
         else:
             # The handle has its store; a URL of fsspec needs no second file system.
-            storage = CoreStorage(text_options(storage_options, uri), None)
+            storage = CoreStorage(text_options(opening.storage_options, uri), None)
         write = _core.TableWrite.plan(
             uri,
             options,
@@ -277,18 +270,16 @@ def run_write(
             snapshot=None if table is None else table.snapshot,
             storage_options=storage.options,
             store=storage.store,
-            open_options=core_open_options(zone, None, False),
-            committer=committer,
+            open_options=opening.core_options(),
+            committer=opening.committer,
         )
         if write is None:
             return {}
-        ansi = table is None or table.ansi
         if dialect is None:
             dialect = _DIALECT.get() if table is None else table.dialect
-        rows = None
-        if predicate is not None:
-            rows = bind_rows(predicate, write.schema, dialect=dialect, zone=zone, ansi=ansi)
-        done = write.run(bind_constraints(write.constraints, write.schema, rows, zone=zone, ansi=ansi))
+        context = ExpressionContext(dialect, opening.time_zone, ansi=table is None or table.ansi)
+        rows = None if predicate is None else bind_rows(predicate, write.schema, context)
+        done = write.run(bind_constraints(write.constraints, write.schema, context, rows))
     if target is not None:
         target.finish()
     if table is not None:
@@ -303,12 +294,13 @@ def _with_stored_constraints(data: Data, options: WriteOptions, zone: str) -> tu
         return data, options
     import pyarrow as pa
 
+    from deltafast._expr.context import ExpressionContext
     from deltafast._expr.stored import table_to_store
     from deltafast.schema import Schema
 
     reader = pa.RecordBatchReader.from_stream(as_stream(data))
     schema_string = Schema.from_arrow(reader.schema).to_json()
-    _, stored = table_to_store(schema_string, configuration, Dialect.DELTAFAST, zone)
+    _, stored = table_to_store(schema_string, configuration, ExpressionContext(Dialect.DELTAFAST, zone))
     return reader, {**options, "configuration": stored}
 
 

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from deltafast._catalog.glue.client import GlueCatalog
 from deltafast._catalog.glue.glue_name import parse_glue_name
-from deltafast._handle import TableHandle, TableLocation
+from deltafast._handle import OpenOptions, TableHandle
 from deltafast._util.locations import address
 from deltafast.exceptions import DeltaError, warn_of_commit
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from deltafast import _core
     from deltafast._core_types import Metadata
 
@@ -22,12 +20,10 @@ __all__ = ["GlueHandle"]
 class GlueHandle(TableHandle):
     """A pointer at one version of a table that is named `glue://database.table`."""
 
-    def _located(
-        self, name: str, storage_options: Mapping[str, Any] | None, options: Mapping[str, Any]
-    ) -> TableLocation:
+    def _located(self, name: str, options: OpenOptions) -> tuple[str, OpenOptions]:
         self._name = parse_glue_name(name)
-        self._catalog, given = GlueCatalog.of_options(storage_options)
-        return TableLocation(address(self._catalog.location(self._name)), given, options["committer"])
+        self._catalog, given = GlueCatalog.of_options(options.storage_options)
+        return address(self._catalog.location(self._name)), options._replace(storage_options=given)
 
     def move(self, snapshot: _core.Snapshot | None) -> None:
         """Point at the version that an operation committed; columns that it changed are changed in the catalog."""

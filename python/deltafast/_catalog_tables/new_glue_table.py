@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from deltafast._catalog.glue.client import GlueCatalog
 from deltafast._catalog.glue.glue_name import parse_glue_name
-from deltafast._catalog_tables.table_handle import newest_handle
+from deltafast._handle import OpenOptions, TableHandle
 from deltafast._util.locations import address
 
 if TYPE_CHECKING:
@@ -38,5 +38,5 @@ class NewGlueTable:
         Raises:
             CatalogError: The catalog refused it; the table exists at its location.
         """
-        made = newest_handle(self.location, self.storage_options)
+        made = TableHandle(self.location, OpenOptions(self.storage_options))
         self._catalog.register(self._name, self.location, made.snapshot.metadata()["schemaString"])

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from deltafast import _core
 from deltafast._catalog.sharing.share_name import share_name
 from deltafast._catalog.sharing.shared_table import SharedTable
-from deltafast._handle import TableHandle, TableLocation
-from deltafast._util.open_options import core_open_options
+from deltafast._handle import OpenOptions, TableHandle
 from deltafast.exceptions import InvalidArgumentError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from deltafast._catalog.sharing.share_name import ShareName
     from deltafast._catalog.sharing.shared_table import SharedSnapshot
 
 __all__ = ["SharedHandle"]
 
 #: Options of `DeltaTable` that a share has no use for.
-_OTHER = ("log_tail", "max_table_version", "committer", "store", "catalog", "allow_external_paths")
+_OTHER = ("log_tail", "max_table_version", "committer", "store", "catalog", "allow_external_paths", "storage_options")
 
 
 class SharedHandle(TableHandle):
@@ -32,15 +29,13 @@ class SharedHandle(TableHandle):
         InvalidArgumentError: The profile cannot be used, or an option has no meaning for a shared table.
     """
 
-    def _located(
-        self, name: str, storage_options: Mapping[str, Any] | None, options: Mapping[str, Any]
-    ) -> TableLocation:
-        given = [option for option in _OTHER if options.get(option)] + ["storage_options"] * bool(storage_options)
+    def _located(self, name: str, options: OpenOptions) -> tuple[str, OpenOptions]:
+        given = [option for option in _OTHER if getattr(options, option)]
         if given:
             message = f"{given[0]} has no meaning for a table of Delta Sharing"
             raise InvalidArgumentError(message)
         self._table = SharedTable(_name(name))
-        return TableLocation(self._table.location, None, None)
+        return self._table.location, options._replace(storage_options=None, committer=None)
 
     def _open(self, version: int | None, timestamp_ms: int | None) -> _core.Snapshot:
         return self._snapshot(self._table.snapshot(version, timestamp_ms))
@@ -76,7 +71,7 @@ class SharedHandle(TableHandle):
             self._table.location,
             version=found.version,
             store=found.store,
-            options=core_open_options(self.options["time_zone"], None, False),
+            options=self.options.core_options(),
         )
 
 

@@ -7,16 +7,14 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 from deltafast._catalog.glue.glue_name import SCHEME as GLUE
 from deltafast._catalog.sharing.share_name import share_name
 from deltafast._catalog.unity.table_name import SCHEME as UNITY
-from deltafast._handle import DeltaTableConfig, TableHandle
+from deltafast._handle import TableHandle
 from deltafast.exceptions import InvalidArgumentError, TableNotFoundError
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Mapping
 
-    from deltafast._catalog.unity.client import UnityCatalog
-
-__all__ = ["handle_class", "is_catalog_name", "is_table_of_catalog", "newest_handle", "refuse_name", "refuse_share"]
+__all__ = ["handle_class", "is_catalog_name", "is_table_of_catalog", "refuse_name", "refuse_share"]
 
 
 def is_catalog_name(table_uri: object) -> TypeGuard[str]:
@@ -52,19 +50,6 @@ def handle_class(table_uri: str | os.PathLike[str]) -> type[TableHandle]:
 
         return SharedHandle
     return TableHandle
-
-
-def newest_handle(
-    table_uri: str,
-    storage_options: Mapping[str, Any] | None,
-    time_zone: str = "UTC",
-    catalog: UnityCatalog | None = None,
-) -> TableHandle:
-    """Return the handle of a table at its newest version, with the options of `DeltaTable` left at their defaults."""
-    options: dict[str, Any] = {"time_zone": time_zone, "allow_external_paths": False, "catalog": catalog}
-    options |= dict.fromkeys(("log_tail", "max_table_version", "committer", "store"))
-    config = DeltaTableConfig(without_files=False, log_buffer_size=8)
-    return handle_class(table_uri)(table_uri, storage_options, None, None, config, options)
 
 
 def is_table_of_catalog(table_uri: object, storage_options: Mapping[str, Any] | None) -> bool | None:

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from deltafast._catalog.unity.resolve import resolve
-from deltafast._handle import TableHandle, TableLocation
+from deltafast._handle import OpenOptions, TableHandle
 from deltafast._util.locations import address
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 __all__ = ["UnityHandle"]
 
@@ -17,8 +12,7 @@ __all__ = ["UnityHandle"]
 class UnityHandle(TableHandle):
     """A pointer at one version of a table that is named `uc://catalog.schema.table`."""
 
-    def _located(
-        self, name: str, storage_options: Mapping[str, Any] | None, options: Mapping[str, Any]
-    ) -> TableLocation:
-        found = resolve(name, storage_options, options.get("catalog"))
-        return TableLocation(address(found.location), found.storage_options, options["committer"] or found.committer)
+    def _located(self, name: str, options: OpenOptions) -> tuple[str, OpenOptions]:
+        found = resolve(name, options.storage_options, options.catalog)
+        committer = options.committer or found.committer
+        return address(found.location), options._replace(storage_options=found.storage_options, committer=committer)

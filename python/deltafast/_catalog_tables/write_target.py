@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from deltafast._catalog.glue.glue_name import SCHEME as GLUE
-from deltafast._catalog_tables.table_handle import newest_handle
+from deltafast._catalog_tables.table_handle import handle_class
 from deltafast._util.locations import address
 from deltafast.exceptions import TableNotFoundError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from deltafast._catalog.committer import Committer
-    from deltafast._catalog.unity.client import UnityCatalog
-    from deltafast._handle import TableHandle
+    from deltafast._handle import OpenOptions, TableHandle
 
 __all__ = ["CatalogTarget", "catalog_target"]
 
@@ -33,9 +31,8 @@ class CatalogTarget(NamedTuple):
     uri: str
     #: None for a new table.
     handle: TableHandle | None
-    #: With the provider of its credentials.
-    storage_options: Mapping[str, Any] | None
-    committer: Committer | None
+    #: With the provider of its credentials, and its committer.
+    options: OpenOptions
     #: The properties that the server requires of a new table.
     properties: Mapping[str, str]
     new_table: UnnamedTable | None
@@ -50,9 +47,7 @@ class CatalogTarget(NamedTuple):
             self.new_table.finish()
 
 
-def catalog_target(
-    name: str, storage_options: Mapping[str, Any] | None, time_zone: str, catalog: UnityCatalog | None
-) -> CatalogTarget:
+def catalog_target(name: str, options: OpenOptions) -> CatalogTarget:
     """Return a table of a catalog at its newest version, or else a new one.
 
     Raises:
@@ -60,31 +55,31 @@ def catalog_target(
         CatalogError: The server refused a request.
     """
     try:
-        handle = newest_handle(name, storage_options, time_zone, catalog)
+        handle = handle_class(name)(name, options._replace(committer=None, store=None))
     except TableNotFoundError as missing:
         if name.startswith(GLUE):
-            return _new_in_glue(name, storage_options)
-        return _new_in_unity(name, storage_options, catalog, missing)
-    return CatalogTarget(handle.given_uri, handle, handle.storage_options, handle.options["committer"], {}, None)
+            return _new_in_glue(name, options)
+        return _new_in_unity(name, options, missing)
+    return CatalogTarget(handle.given_uri, handle, handle.options._replace(store=options.store), {}, None)
 
 
-def _new_in_unity(
-    name: str, storage_options: Mapping[str, Any] | None, catalog: UnityCatalog | None, missing: TableNotFoundError
-) -> CatalogTarget:
+def _new_in_unity(name: str, options: OpenOptions, missing: TableNotFoundError) -> CatalogTarget:
     from deltafast._catalog.rest_client import CatalogError
     from deltafast._catalog.unity.resolve import stage
 
     try:
-        staged, given = stage(name, storage_options, catalog)
+        staged, given = stage(name, options.storage_options, options.catalog)
     except CatalogError as error:
         if not error.is_not_found:
             raise
         raise missing from None
-    return CatalogTarget(address(staged.location), None, given, staged, staged.properties, staged)
+    options = options._replace(storage_options=given, committer=staged)
+    return CatalogTarget(address(staged.location), None, options, staged.properties, staged)
 
 
-def _new_in_glue(name: str, storage_options: Mapping[str, Any] | None) -> CatalogTarget:
+def _new_in_glue(name: str, options: OpenOptions) -> CatalogTarget:
     from deltafast._catalog_tables.new_glue_table import NewGlueTable
 
-    new = NewGlueTable(name, storage_options)
-    return CatalogTarget(new.location, None, new.storage_options, None, {}, new)
+    new = NewGlueTable(name, options.storage_options)
+    options = options._replace(storage_options=new.storage_options, committer=None)
+    return CatalogTarget(new.location, None, options, {}, new)

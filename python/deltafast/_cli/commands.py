@@ -16,6 +16,7 @@ from deltafast._util.values import from_epoch_ms
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from deltafast._core_types import VacuumOptions
     from deltafast._sql.query_result import QueryResult
 
 __all__ = [
@@ -234,10 +235,8 @@ def vacuum(
     from deltafast._ops.vacuum import vacuum as delete_files
 
     opened = open_table(table, storage)
-    progress = is_watched(as_json)
-    paths = delete_files(
-        handle_of(opened), hours, dry_run=dry_run, enforce_retention=not force, full=not lite, progress=progress
-    )
+    options: VacuumOptions = {"dry_run": dry_run, "enforce_retention": not force, "full": not lite}
+    paths = delete_files(handle_of(opened), hours, options, progress=is_watched(as_json))
     if as_json:
         show.machine({"dry_run": dry_run, "files": paths})
         return

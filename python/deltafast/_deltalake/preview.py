@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, cast
 from deltafast import _core
 from deltafast._delta_keys import GENERATION_EXPRESSION, IDENTITY
 from deltafast._expr import bind_expression, read_schema
+from deltafast._expr.context import ExpressionContext
 from deltafast._expr.stored import constraint_sql
 from deltafast._handle import handle_of
 from deltafast._interop.record_batch_reader import RecordBatchReader
 from deltafast._util.arrow import as_stream
-from deltafast._util.dialect import Dialect
 from deltafast.exceptions import DETAILS, ConstraintViolatedError, DeltaError
 
 if TYPE_CHECKING:
@@ -92,11 +92,11 @@ def _violating(rows: pa.Table, table: DeltaTable) -> Any:
     columns: Any = rows
     schema = table.schema()
     struct = read_schema(schema.to_json())
+    context = ExpressionContext(zone=handle_of(table).time_zone)
     wrong: Any = pa.array([False] * rows.num_rows)
     for name, sql in table.metadata().configuration.items():
         if name.startswith(_CONSTRAINT):
-            text, zone = constraint_sql(sql, struct), handle_of(table).time_zone
-            tree = bind_expression(text, struct, dialect=Dialect.SPARK, zone=zone)
+            tree = bind_expression(constraint_sql(sql, struct), struct, context)
             found: Any = RecordBatchReader(_core.evaluate(tree, columns)).read_all().column(0)
             wrong = compute.or_(wrong, compute.invert(compute.fill_null(found, False)))
     for field in schema.fields:

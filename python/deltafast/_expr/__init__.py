@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from deltafast._core_types import BoundTree
-    from deltafast._expr.binding import SessionFunctions
+    from deltafast._expr.context import ExpressionContext
     from deltafast._expr.syntax import Syntax
 
 __all__ = [
@@ -41,12 +41,7 @@ __all__ = [
 def bind_predicate(
     predicate: object,
     schema: str | Mapping[str, Any] | types.Struct,
-    *,
-    dialect: Dialect,
-    zone: str = "UTC",
-    ansi: bool = True,
-    now: int | None = None,
-    functions: SessionFunctions | None = None,
+    context: ExpressionContext,
 ) -> BoundTree:
     """Bind a filter to a table.
 
@@ -54,11 +49,7 @@ def bind_predicate(
         predicate: Spark SQL text, DNF tuples (`[("a", "=", 1)]`, `[[...], [...]]`), a `pyarrow.compute.Expression` or a
             `polars.Expr`. The last three keep their own library's meaning of NaN and of nulls in lists.
         schema: The table's schema, as in the log's `schemaString`.
-        dialect: The meaning of double quotes in SQL text.
-        zone: The session's time zone, for timestamps without a zone and for dates.
-        ansi: Spark's ANSI mode: overflow, division by zero and bad casts raise instead of giving null.
-        now: Microseconds since the epoch for `current_timestamp()`; the clock by default.
-        functions: Functions of a Spark session that the predicate may use besides the core's.
+        context: How the predicate is read and evaluated.
 
     Returns:
         The bound tree, for the core.
@@ -68,32 +59,26 @@ def bind_predicate(
         UnsupportedExpressionError: The predicate cannot be evaluated with exactly Spark's semantics.
     """
     struct = read_schema(schema)
-    literals.time_zone(zone)
-    text = predicate if isinstance(predicate, str) else ""
-    # Only SQL has two readings.
-    spoken = dialect if isinstance(predicate, str) else Dialect.DELTAFAST
-    binder = Binder(struct, text, zone=zone, ansi=ansi, now=now, functions=functions, dialect=spoken)
+    literals.time_zone(context.zone)
+    if isinstance(predicate, str):
+        binder = Binder(struct, predicate, context)
+    else:
+        # Only SQL has two readings.
+        binder = Binder(struct, "", context._replace(dialect=Dialect.DELTAFAST))
     try:
-        node = binder.predicate(_syntax(predicate, binder, dialect))
-        return Bound(simplify(node, zone), ansi, zone).to_tree()
+        node = binder.predicate(_syntax(predicate, binder))
+        return Bound(simplify(node, context.zone), context.ansi, context.zone).to_tree()
     except RecursionError:
         msg = "the predicate nests too deep; write long lists with IN"
         raise InvalidArgumentError(msg) from None
 
 
-def bind_expression(
-    text: str,
-    schema: str | Mapping[str, Any] | types.Struct,
-    *,
-    dialect: Dialect,
-    zone: str = "UTC",
-    ansi: bool = True,
-    now: int | None = None,
-) -> BoundTree:
+def bind_expression(text: str, schema: str | Mapping[str, Any] | types.Struct, context: ExpressionContext) -> BoundTree:
     """Bind Spark SQL of any type to a table; see `bind_predicate`."""
     struct = read_schema(schema)
+    dialect, zone, ansi, *_ = context
     literals.time_zone(zone)
-    binder = Binder(struct, text, zone=zone, ansi=ansi, now=now)
+    binder = Binder(struct, text, context)
     try:
         return Bound(simplify(binder.bind(parse(text, dialect=dialect, zone=zone)), zone), ansi, zone).to_tree()
     except RecursionError:
@@ -120,10 +105,10 @@ def read_schema(schema: str | Mapping[str, Any] | types.Struct) -> types.Struct:
     return kind
 
 
-def _syntax(predicate: object, binder: Binder, dialect: Dialect) -> Syntax:
+def _syntax(predicate: object, binder: Binder) -> Syntax:
     """Choose the front end by the module of an object's class, without importing the others."""
     if isinstance(predicate, str):
-        return parse(predicate, dialect=dialect, zone=binder.zone)
+        return parse(predicate, dialect=binder.dialect, zone=binder.zone)
     if isinstance(predicate, (list, tuple)):
         from deltafast._expr.dnf import from_dnf
 

@@ -77,6 +77,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from deltafast._expr.binding import SessionFunctions
+    from deltafast._expr.context import ExpressionContext
     from deltafast._expr.tree import TypedValues
 
 __all__ = ["Binder"]
@@ -93,26 +94,13 @@ _SHOWN_NAMES: Final = 8
 class Binder:
     """Binds one expression; it has the schema, the settings and the SQL string for messages."""
 
-    def __init__(
-        self,
-        schema: Struct,
-        text: str,
-        *,
-        zone: str = "UTC",
-        ansi: bool = True,
-        now: int | None = None,
-        functions: SessionFunctions | None = None,
-        dialect: Dialect = Dialect.SPARK,
-    ) -> None:
+    def __init__(self, schema: Struct, text: str, context: ExpressionContext) -> None:
         self.schema = schema
         self.text = text
-        self.zone = zone
-        self.ansi = ansi
-        self.mode = CastMode.ANSI if ansi else CastMode.LEGACY
-        self.functions = functions
-        self._now = now
+        self.dialect, self.zone, self.ansi, self.functions, self._now = context
+        self.mode = CastMode.ANSI if self.ansi else CastMode.LEGACY
         self._depth = 0
-        self._ambiguities = Ambiguities(self.refuse) if dialect is Dialect.DELTALAKE else None
+        self._ambiguities = Ambiguities(self.refuse) if self.dialect is Dialect.DELTALAKE else None
         self._chars: dict[tuple[str, ...], int] = {}
 
     # --- entry

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from deltafast._core_types import BoundTree, NamedExpression, ReplaceKey, TableConstraints, ValuePlan
-    from deltafast._expr.binding import SessionFunctions
+    from deltafast._expr.context import ExpressionContext
 
 __all__ = [
     "bare_name",
@@ -43,19 +43,16 @@ __all__ = [
 def bind_constraints(
     constraints: TableConstraints,
     schema_string: str,
+    context: ExpressionContext,
     predicate: NamedExpression | None = None,
-    *,
-    zone: str = "UTC",
-    ansi: bool = True,
 ) -> TableConstraints:
     """Bind all expressions that the core requests.
 
     Args:
         constraints: The expressions, as in the log.
         schema_string: The schema of the table after the operation.
+        context: How expressions are evaluated.
         predicate: The rows that a write replaces, from `bind_rows`.
-        zone: Time zone of timestamps without one.
-        ansi: Spark's ANSI mode.
 
     Returns:
         The constraints with a tree at each expression, and with the predicate.
@@ -66,11 +63,11 @@ def bind_constraints(
     """
     if not any(constraints.values()) and predicate is None:
         return constraints
-    schema = read_schema(schema_string)
+    schema, context = read_schema(schema_string), context.for_log()
     bound = copy.deepcopy(constraints)
     for check in bound["checks"]:
         what = f"the constraint `{check['name']}`"
-        check["tree"] = _named(what, lambda sql=check["sql"]: _condition(sql, schema, zone, ansi=ansi))
+        check["tree"] = _named(what, lambda sql=check["sql"]: _condition(sql, schema, context))
     # A default does not depend on the row.
     for values, described, columns in (
         (bound["generated"], "generated column", schema),
@@ -80,7 +77,7 @@ def bind_constraints(
             what = f"the {described} `{value['name']}`"
             column = _column(schema, value["name"])
             value["tree"] = _named(
-                what, lambda sql=value["sql"], k=columns, c=column: _stored_value(sql, k, c, zone, ansi=ansi)
+                what, lambda sql=value["sql"], k=columns, c=column: _stored_value(sql, k, c, context)
             )
     if predicate is not None:
         bound["predicate"] = predicate
@@ -97,16 +94,8 @@ def expressions(
     return {"checks": list(checks), "generated": [], "defaults": list(defaults), "predicate": predicate, "lengths": []}
 
 
-def bind_rows(
-    predicate: object,
-    schema: str | types.Struct,
-    *,
-    dialect: Dialect,
-    zone: str = "UTC",
-    ansi: bool = True,
-    functions: SessionFunctions | None = None,
-) -> NamedExpression:
-    """Bind the predicate of the rows that an operation changes; `functions` as for `bind_updates`.
+def bind_rows(predicate: object, schema: str | types.Struct, context: ExpressionContext) -> NamedExpression:
+    """Bind the predicate of the rows that an operation changes.
 
     Raises:
         InvalidArgumentError: The predicate is invalid or empty.
@@ -119,22 +108,18 @@ def bind_rows(
         message = f"the condition {predicate!r} is empty; pass None if all rows are meant"
         raise InvalidArgumentError(message)
     columns = read_schema(schema)
-    condition = cast("Any", predicate)
-    tree = bind_predicate(condition, columns, dialect=dialect, zone=zone, ansi=ansi, functions=functions)
+    tree = bind_predicate(cast("Any", predicate), columns, context)
     # Spark's form, for the history of the table.
-    sql = sql_to_store(predicate, columns, dialect, zone) if isinstance(predicate, str) else to_spark_sql(tree)
+    sql = sql_to_store(predicate, columns, context) if isinstance(predicate, str) else to_spark_sql(tree)
     return {"name": "predicate", "sql": sql, "tree": tree}
 
 
 def bind_updates(
     updates: Mapping[str, str],
     schema_string: str,
-    *,
-    dialect: Dialect,
-    zone: str = "UTC",
-    ansi: bool = True,
+    context: ExpressionContext,
     mode: CastMode = CastMode.ANSI,
-    functions: SessionFunctions | None = None,
+    *,
     are_literals: bool = False,
 ) -> list[ValuePlan]:
     """Bind the new values of columns and fields.
@@ -142,11 +127,8 @@ def bind_updates(
     Args:
         updates: Spark SQL by column name, in any case, in quotes or without; fields of structs with dots.
         schema_string: The table's schema.
-        dialect: The meaning of double quotes.
-        zone: Time zone of timestamps without one.
-        ansi: Spark's ANSI mode, in which the expressions are evaluated.
-        mode: Mode of casts to the types of columns, whatever `ansi` is: `ANSI` or `TRY`.
-        functions: Functions of a Spark session that expressions may use besides the core's.
+        context: How the values are read and evaluated.
+        mode: Mode of casts to the types of columns, whatever the context's is: `ANSI` or `TRY`.
         are_literals: Whether the values are literals of Spark SQL, whatever the dialect is.
 
     Raises:
@@ -157,7 +139,7 @@ def bind_updates(
     bound: dict[tuple[str, ...], ValuePlan] = {}
     above_bound: set[tuple[str, ...]] = set()
     for given, sql in updates.items():
-        path, column = _target(schema, given, dialect)
+        path, column = _target(schema, given, context.dialect)
         name = ".".join(path)
         prefixes = [path[:length] for length in range(1, len(path) + 1)]
         if path in above_bound or any(prefix in bound for prefix in prefixes):
@@ -167,16 +149,7 @@ def bind_updates(
             tree = _named(
                 f"the new value of `{name}`",
                 lambda sql=sql, c=column: _value(
-                    sql,
-                    schema,
-                    c,
-                    zone,
-                    dialect=dialect,
-                    ansi=ansi,
-                    mode=mode,
-                    functions=functions,
-                    is_literal=are_literals,
-                    is_update=True,
+                    sql, schema, c, context, mode, is_literal=are_literals, is_update=True
                 ),
             )
         except InvalidArgumentError as error:
@@ -298,35 +271,31 @@ def _column(schema: types.Struct, name: str) -> types.DataType:
     return schema.named(name)[0].type
 
 
-def _condition(sql: str, schema: types.Struct, zone: str, *, ansi: bool) -> BoundTree:
+def _condition(sql: str, schema: types.Struct, context: ExpressionContext) -> BoundTree:
     """Return a constraint of the log."""
-    text = constraint_sql(sql, schema)
-    return bind_predicate(text, schema, dialect=Dialect.SPARK, zone=zone, ansi=ansi)
+    return bind_predicate(constraint_sql(sql, schema), schema, context)
 
 
-def _stored_value(sql: str, schema: types.Struct, column: types.DataType, zone: str, *, ansi: bool) -> BoundTree:
+def _stored_value(sql: str, schema: types.Struct, column: types.DataType, context: ExpressionContext) -> BoundTree:
     """Return the value of a generated column, or of a default if no column can be used."""
     text = generation_sql(sql, schema) if schema.fields else with_single_quotes(sql)
-    return _value(text, schema, column, zone, dialect=Dialect.SPARK, ansi=ansi)
+    return _value(text, schema, column, context)
 
 
 def _value(
     sql: str,
     schema: types.Struct,
     column: types.DataType,
-    zone: str,
-    *,
-    dialect: Dialect,
-    ansi: bool,
+    context: ExpressionContext,
     mode: CastMode = CastMode.ANSI,
-    functions: SessionFunctions | None = None,
+    *,
     is_literal: bool = False,
     is_update: bool = False,
 ) -> BoundTree:
     """Return a value of exactly the column's type; an update finds the fields of structs by name."""
-    binder = Binder(schema, sql, zone=zone, ansi=ansi, functions=functions, dialect=dialect)
+    binder = Binder(schema, sql, context)
     try:
-        node = parse(sql, dialect=Dialect.SPARK if is_literal else dialect, zone=zone)
+        node = parse(sql, dialect=Dialect.SPARK if is_literal else context.dialect, zone=context.zone)
         return bound_value(binder, node, sql, column, mode, is_update=is_update).to_tree()
     except RecursionError:
         msg = "the expression nests too deep"

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from deltafast._expr import literals, read_schema, types
 from deltafast._expr.binder import Binder
+from deltafast._expr.context import ExpressionContext
 from deltafast._expr.parser import parse
 from deltafast._expr.simplify import simplify
 from deltafast._expr.stored import generation_sql
@@ -91,7 +92,7 @@ def _generated(schema: types.Struct, wanted: Iterable[str] | None) -> list[_Gene
         try:
             # The zone does not matter: only the structure of the expression is inspected.
             sql = generation_sql(field.generation, schema)
-            node = Binder(schema, sql).bind(parse(sql, dialect=Dialect.SPARK))
+            node = Binder(schema, sql, ExpressionContext()).bind(parse(sql, dialect=Dialect.SPARK))
         except InvalidArgumentError:
             continue  # an expression outside the table of functions gives no filters, and breaks none
         node = _bare(simplify(node, "UTC"), field.type)

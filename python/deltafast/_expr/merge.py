@@ -26,9 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from deltafast._core_types import BoundTree, EqualityPlan, NamedExpression, ValuePlan
-    from deltafast._expr.binding import SessionFunctions
+    from deltafast._expr.context import ExpressionContext
     from deltafast._expr.syntax import Syntax
-    from deltafast._util.dialect import Dialect
 
 __all__ = ["BOTH", "SOURCE", "TARGET", "Sides", "Value"]
 
@@ -61,11 +60,8 @@ class Sides:
         source: Schema of the source.
         target_alias: Alias of the target in expressions; `target` if None.
         source_alias: Alias of the source in expressions; `source` if None.
-        dialect: The meaning of double quotes.
-        zone: Time zone of timestamps without one.
-        ansi: Spark's ANSI mode, in which the expressions are evaluated.
-        mode: Mode of casts to the types of columns, whatever `ansi` is: `ANSI` or `TRY`.
-        functions: Functions of a Spark session that expressions may use besides the core's.
+        context: How expressions are read and evaluated.
+        mode: Mode of casts to the types of columns, whatever the context's is: `ANSI` or `TRY`.
     """
 
     def __init__(
@@ -74,33 +70,26 @@ class Sides:
         source: Struct,
         target_alias: str | None,
         source_alias: str | None,
-        *,
-        dialect: Dialect,
-        zone: str,
-        ansi: bool,
+        context: ExpressionContext,
         mode: CastMode,
-        functions: SessionFunctions | None = None,
     ) -> None:
         self.schemas = {TARGET: target, SOURCE: source}
-        self.dialect = dialect
+        self.context = context
         self.aliases = {
-            side: str(bare_name(alias or side, dialect))
+            side: str(bare_name(alias or side, context.dialect))
             for side, alias in ((TARGET, target_alias), (SOURCE, source_alias))
         }
         if self.aliases[TARGET].lower() == self.aliases[SOURCE].lower():
             message = f"the target and the source are both called {self.aliases[TARGET]!r}; give them different aliases"
             raise InvalidArgumentError(message)
-        self.zone = zone
-        self.ansi = ansi
         self.mode = mode
-        self.functions = functions
 
     # --- conditions
 
     def predicate(self, sql: str, sides: Sequence[str]) -> Node:
         """Return a condition over these sides; columns of a single side are not qualified."""
         try:
-            node = simplify(self._binder(sql, sides).predicate(self._parsed(sql)), self.zone)
+            node = simplify(self._binder(sql, sides).predicate(self._parsed(sql)), self.context.zone)
         except RecursionError:
             message = "the condition nests too deep"
             raise InvalidArgumentError(message) from None
@@ -147,7 +136,7 @@ class Sides:
         return self._tree(joined("and", nodes)) if nodes else None
 
     def _tree(self, node: Node) -> BoundTree:
-        return Bound(node, ansi=self.ansi, zone=self.zone).to_tree()
+        return Bound(node, ansi=self.context.ansi, zone=self.context.zone).to_tree()
 
     def clause_condition(self, sql: str, sides: Sequence[str]) -> NamedExpression:
         """Return a clause's condition for the core."""
@@ -159,7 +148,7 @@ class Sides:
         """Return a new value of exactly the column's type, or of a struct whose fields the core matches by name."""
         try:
             binder = self._binder(sql, sides)
-            node = simplify(binder.bind(self._parsed(sql)), self.zone)
+            node = simplify(binder.bind(self._parsed(sql)), self.context.zone)
             binder.check_assignment(node, column)
         except RecursionError:
             message = "the expression nests too deep"
@@ -219,7 +208,7 @@ class Sides:
             if type(node.type) is type(column) and isinstance(column, types.NESTED):
                 pass  # by name, in the core
             elif coercion.can_cast(node.type, column, CastMode.ANSI):
-                node = simplify(Cast(node, column, self.mode), self.zone)
+                node = simplify(Cast(node, column, self.mode), self.context.zone)
             else:
                 kinds = f"{types.sql_name(node.type)}, the column `{'.'.join(path)}` of type {types.sql_name(column)}"
                 message = f"{sql!r} is of type {kinds}"
@@ -246,7 +235,7 @@ class Sides:
 
     def target_path(self, name: str, schema: Struct) -> tuple[str, ...] | None:
         """Return the path of the column or field that gets a value; None if it does not exist."""
-        for candidate in (name, bare_name(name, self.dialect)):
+        for candidate in (name, bare_name(name, self.context.dialect)):
             if (found := _find(schema, candidate)) is not None:
                 return (found.name,)
         parts = self._parts(name)
@@ -268,10 +257,10 @@ class Sides:
             node = None
         if isinstance(node, Name):
             return node.parts
-        return tuple(bare_name(part, self.dialect) for part in name.split("."))
+        return tuple(bare_name(part, self.context.dialect) for part in name.split("."))
 
     def _parsed(self, sql: str) -> Syntax:
-        return parse(sql, dialect=self.dialect, zone=self.zone)
+        return parse(sql, dialect=self.context.dialect, zone=self.context.zone)
 
     def _binder(self, sql: str, sides: Sequence[str]) -> _Binder:
         return _Binder(self, tuple(sides), sql)
@@ -282,9 +271,7 @@ class _Binder(Binder):
 
     def __init__(self, sides: Sides, allowed: tuple[str, ...], text: str) -> None:
         schema = Struct(tuple(Field(side, sides.schemas[side]) for side in BOTH))
-        super().__init__(
-            schema, text, zone=sides.zone, ansi=sides.ansi, functions=sides.functions, dialect=sides.dialect
-        )
+        super().__init__(schema, text, sides.context)
         self._sides = sides
         self._allowed = allowed
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final, NoReturn
 from deltafast._delta_keys import GENERATION_EXPRESSION
 from deltafast._expr import read_schema, token_kind, types
 from deltafast._expr.binder import Binder
+from deltafast._expr.context import ExpressionContext
 from deltafast._expr.errors import UnsupportedExpressionError
 from deltafast._expr.lexer import tokenize
 from deltafast._expr.parser import parse
@@ -81,7 +82,7 @@ def with_single_quotes(sql: str) -> str:
     return _spelled(sql, _double_quoted(sql), ()) if '"' in sql else sql
 
 
-def sql_to_store(sql: str, schema: types.Struct, dialect: Dialect, zone: str) -> str:
+def sql_to_store(sql: str, schema: types.Struct, context: ExpressionContext) -> str:
     """Return an expression of a caller as it is stored: with backquotes and single quotes.
 
     Raises:
@@ -89,17 +90,18 @@ def sql_to_store(sql: str, schema: types.Struct, dialect: Dialect, zone: str) ->
     """
     if '"' not in sql:
         return sql
+    dialect, zone, *_ = context
     if not dialect.quotes_names:
         return with_single_quotes(sql)
     names = [token for token in tokenize(sql, dialect=dialect) if token.kind is token_kind.EXACT]
     if names:
         # A name in backquotes is found in any case, so that the exact case is checked here.
-        Binder(schema, sql, zone=zone).bind(parse(sql, dialect=dialect, zone=zone))
+        Binder(schema, sql, ExpressionContext(zone=zone)).bind(parse(sql, dialect=dialect, zone=zone))
     return _spelled(sql, names, {token.pos for token in names})
 
 
 def table_to_store(
-    schema_string: str, properties: Mapping[str, str | None], dialect: Dialect, zone: str
+    schema_string: str, properties: Mapping[str, str | None], context: ExpressionContext
 ) -> tuple[str, dict[str, str | None]]:
     """Return the schema and the properties of a table with expressions as they are stored.
 
@@ -109,11 +111,11 @@ def table_to_store(
     fields: list[Any] = json.loads(schema_string)["fields"]
     if has_quoted_expressions(fields):
         columns = read_schema(schema_string)
-        schema_string = json.dumps({"type": "struct", "fields": fields_to_store(fields, columns, dialect, zone)})
+        schema_string = json.dumps({"type": "struct", "fields": fields_to_store(fields, columns, context)})
     if has_quoted_constraints(properties):
         columns = read_schema(schema_string)
         return schema_string, {
-            key: _stored(f"the constraint `{key}`", value, columns, dialect, zone)
+            key: _stored(f"the constraint `{key}`", value, columns, context)
             if value is not None and _is_constraint(key)
             else value
             for key, value in properties.items()
@@ -121,7 +123,7 @@ def table_to_store(
     return schema_string, dict(properties)
 
 
-def fields_to_store(fields: Sequence[Any], columns: types.Struct, dialect: Dialect, zone: str) -> list[Any]:
+def fields_to_store(fields: Sequence[Any], columns: types.Struct, context: ExpressionContext) -> list[Any]:
     """Return fields of a schema's JSON with expressions over these columns as they are stored.
 
     Raises:
@@ -133,7 +135,7 @@ def fields_to_store(fields: Sequence[Any], columns: types.Struct, dialect: Diale
         for key in _EXPRESSIONS & metadata.keys():
             # A default does not depend on the row.
             known = types.Struct(()) if key == "CURRENT_DEFAULT" else columns
-            metadata[key] = _stored(f"the expression of `{field['name']}`", str(metadata[key]), known, dialect, zone)
+            metadata[key] = _stored(f"the expression of `{field['name']}`", str(metadata[key]), known, context)
         out.append({**field, "metadata": metadata})
     return out
 
@@ -164,9 +166,9 @@ def _is_constraint(key: str) -> bool:
     return key.lower().startswith("delta.constraints.")
 
 
-def _stored(what: str, sql: str, schema: types.Struct, dialect: Dialect, zone: str) -> str:
+def _stored(what: str, sql: str, schema: types.Struct, context: ExpressionContext) -> str:
     try:
-        return sql_to_store(sql, schema, dialect, zone)
+        return sql_to_store(sql, schema, context)
     except InvalidArgumentError as error:
         error.args = (f"{what} cannot be evaluated: {error}",)
         raise
@@ -225,7 +227,7 @@ class _Reading:
         columns = {text.pos: Name((str(text.lit.value),), text.pos) for text in names}
         node = with_parts(node, lambda part: columns.get(part.pos) if isinstance(part, Constant) else None)
         try:
-            bound = simplify(Binder(self._schema, self._sql).bind(node), "UTC")
+            bound = simplify(Binder(self._schema, self._sql, ExpressionContext()).bind(node), "UTC")
         except UnsupportedExpressionError:
             return True
         except InvalidArgumentError:

@@ -124,8 +124,11 @@ def _commit(
     predicate: FilterType | None = None,
 ) -> _core.Snapshot | None:
     from deltafast._expr.constraints import bind_constraints, bind_rows
+    from deltafast._expr.context import ExpressionContext
     from deltafast._expr.stored import table_to_store
     from deltafast._util.dialect import Dialect
+
+    context = ExpressionContext(Dialect.DELTAFAST)
 
     delta = schema if isinstance(schema, Schema) else Schema.from_arrow(schema)
     for action in actions:
@@ -133,7 +136,7 @@ def _commit(
             message = f"an action must be an AddAction or a RemoveAction, not a {type(action).__name__}"
             raise TypeError(message)
     configuration = options.get("configuration") or {}
-    text, configuration = table_to_store(delta.to_json(), configuration, Dialect.DELTAFAST, "UTC")
+    text, configuration = table_to_store(delta.to_json(), configuration, context)
     options = {**options, "configuration": configuration}
     write = _core.TableWrite.plan(
         uri,
@@ -146,8 +149,8 @@ def _commit(
     if write is None:
         return snapshot
     # Rows of existing files are not checked, since they are not read.
-    rows = None if predicate is None else bind_rows(predicate, write.schema, dialect=Dialect.DELTAFAST)
-    return write.run(bind_constraints(write.constraints, write.schema, rows)).snapshot
+    rows = None if predicate is None else bind_rows(predicate, write.schema, context)
+    return write.run(bind_constraints(write.constraints, write.schema, context, rows)).snapshot
 
 
 def _log_action(action: AddAction | RemoveAction) -> Action:

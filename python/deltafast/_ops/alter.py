@@ -20,7 +20,7 @@ from deltafast.schema import Field, PrimitiveType, Schema
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from deltafast._core_types import NamedExpression, TableChange
+    from deltafast._core_types import CommitOptions, NamedExpression, TableChange
     from deltafast._handle import TableHandle
     from deltafast.schema import DataType
     from deltafast.transaction import CommitProperties, PostCommitHookProperties
@@ -86,14 +86,8 @@ class TableAlterer:
     def __init__(self, table: TableHandle) -> None:
         self.table = table
 
-    def _do(
-        self,
-        kind: str,
-        commit: CommitProperties | None,
-        hooks: PostCommitHookProperties | None,
-        **change: Any,
-    ) -> None:
-        alter_table(self.table, kind, commit, hooks, **change)
+    def _do(self, kind: str, options: CommitOptions, **change: Any) -> None:
+        alter_table(self.table, kind, options, **change)
 
     def _to_store(self, schema: Schema) -> dict[str, Any]:
         """Return the JSON of new columns, whose expressions are as they are stored."""
@@ -107,7 +101,7 @@ class TableAlterer:
         names = {field.name.lower() for field in existing}
         new = [field for field in read_schema(schema.to_json()).fields if field.name.lower() not in names]
         columns = types.Struct((*existing, *new))
-        fields = fields_to_store(tree["fields"], columns, self.table.dialect, self.table.time_zone)
+        fields = fields_to_store(tree["fields"], columns, self.table.expression_context)
         return {**tree, "fields": fields}
 
     # --- columns ---------------------------------------------------------------------------------
@@ -139,7 +133,7 @@ class TableAlterer:
         """
         schema = Schema([fields] if isinstance(fields, Field) else list(fields))
         change = {"fields": self._to_store(schema), "positions": list((after or {}).items())}
-        self._do("add_columns", commit_properties, post_commithook_properties, **change)
+        self._do("add_columns", commit_options(commit_properties, post_commithook_properties), **change)
 
     def replace_columns(
         self,
@@ -169,7 +163,7 @@ class TableAlterer:
         """
         schema = fields if isinstance(fields, Schema) else Schema(list(fields))
         change = {"fields": self._to_store(schema)}
-        self._do("replace_columns", commit_properties, post_commithook_properties, **change)
+        self._do("replace_columns", commit_options(commit_properties, post_commithook_properties), **change)
 
     def move_column(
         self,
@@ -192,7 +186,9 @@ class TableAlterer:
             >>> [field.name for field in table.schema().fields]
             ['city', 'id']
         """
-        self._do("move_column", commit_properties, post_commithook_properties, column=column, after=after)
+        self._do(
+            "move_column", commit_options(commit_properties, post_commithook_properties), column=column, after=after
+        )
 
     def sync_identity(
         self,
@@ -227,7 +223,7 @@ class TableAlterer:
             [11]
         """
         with counted(progress):
-            self._do("sync_identity", commit_properties, post_commithook_properties, column=column)
+            self._do("sync_identity", commit_options(commit_properties, post_commithook_properties), column=column)
 
     def drop_columns(
         self,
@@ -245,7 +241,7 @@ class TableAlterer:
             >>> [field.name for field in table.schema().fields]
             ['id']
         """
-        self._do("drop_columns", commit_properties, post_commithook_properties, columns=names(columns))
+        self._do("drop_columns", commit_options(commit_properties, post_commithook_properties), columns=names(columns))
 
     drop_column = drop_columns
 
@@ -270,7 +266,9 @@ class TableAlterer:
             >>> [field.name for field in table.schema().fields]
             ['id', 'town']
         """
-        self._do("rename_column", commit_properties, post_commithook_properties, column=column, name=name)
+        self._do(
+            "rename_column", commit_options(commit_properties, post_commithook_properties), column=column, name=name
+        )
 
     def set_column_type(
         self,
@@ -301,7 +299,7 @@ class TableAlterer:
         """
         kind = PrimitiveType(data_type) if isinstance(data_type, str) else data_type
         change = {"column": column, "data_type": json.loads(kind.to_json()), "length": length}
-        self._do("change_type", commit_properties, post_commithook_properties, **change)
+        self._do("change_type", commit_options(commit_properties, post_commithook_properties), **change)
 
     def drop_column_not_null(
         self,
@@ -318,7 +316,7 @@ class TableAlterer:
             True
         """
         change = {"column": column_name, "nullable": True}
-        self._do("set_nullable", commit_properties, post_commithook_properties, **change)
+        self._do("set_nullable", commit_options(commit_properties, post_commithook_properties), **change)
 
     def set_column_not_null(
         self,
@@ -346,7 +344,7 @@ class TableAlterer:
         """
         change = {"column": column_name, "nullable": False}
         with counted(progress):
-            self._do("set_nullable", commit_properties, post_commithook_properties, **change)
+            self._do("set_nullable", commit_options(commit_properties, post_commithook_properties), **change)
 
     @also_by_position(*COMMIT_ARGUMENTS)
     def set_column_metadata(
@@ -378,14 +376,14 @@ class TableAlterer:
             from deltafast._expr.constraints import bind_constraints, expressions
             from deltafast._expr.stored import sql_to_store
 
-            default = sql_to_store(default, types.Struct(()), self.table.dialect, self.table.time_zone)
+            default = sql_to_store(default, types.Struct(()), self.table.expression_context)
             metadata = {**metadata, "CURRENT_DEFAULT": default}
             constraints = expressions(defaults=[{"name": column, "sql": default}])
             table, schema = self.table, self.table.schema()
             if any(field.name == column for field in schema.fields):
-                bind_constraints(constraints, schema.to_json(), zone=table.time_zone, ansi=table.ansi)
+                bind_constraints(constraints, schema.to_json(), table.expression_context)
         change = {"column": column, "metadata": dict(metadata)}
-        self._do("set_column_metadata", commit_properties, post_commithook_properties, **change)
+        self._do("set_column_metadata", commit_options(commit_properties, post_commithook_properties), **change)
 
     # --- constraints -----------------------------------------------------------------------------
 
@@ -419,18 +417,21 @@ class TableAlterer:
         from deltafast._expr.constraints import bind_constraints, expressions
         from deltafast._expr.stored import sql_to_store
 
-        table, schema = self.table, self.table.schema().to_json()
+        context, schema = self.table.expression_context, self.table.schema().to_json()
         columns, given = read_schema(schema), sql_strings(CONSTRAINTS, constraints)
-        if table.dialect is Dialect.DELTALAKE:
+        if context.dialect is Dialect.DELTALAKE:
             for sql in given.values():
-                bind_predicate(sql, columns, dialect=table.dialect, zone=table.time_zone, ansi=table.ansi)
+                bind_predicate(sql, columns, context)
         checks: list[NamedExpression] = [
-            {"name": name, "sql": sql_to_store(sql, columns, table.dialect, table.time_zone)}
-            for name, sql in given.items()
+            {"name": name, "sql": sql_to_store(sql, columns, context)} for name, sql in given.items()
         ]
-        bound = bind_constraints(expressions(checks=checks), schema, zone=table.time_zone, ansi=table.ansi)
+        bound = bind_constraints(expressions(checks=checks), schema, context)
         with counted(progress):
-            self._do("add_constraints", commit_properties, post_commithook_properties, constraints=bound["checks"])
+            self._do(
+                "add_constraints",
+                commit_options(commit_properties, post_commithook_properties),
+                constraints=bound["checks"],
+            )
 
     @also_by_position(*HOOKS_FIRST)
     def drop_constraint(
@@ -456,7 +457,7 @@ class TableAlterer:
             {}
         """
         change = {"name": name, "if_exists": not raise_if_not_exists}
-        self._do("drop_constraint", commit_properties, post_commithook_properties, **change)
+        self._do("drop_constraint", commit_options(commit_properties, post_commithook_properties), **change)
 
     # --- domains ---------------------------------------------------------------------------------
 
@@ -487,7 +488,7 @@ class TableAlterer:
             {'import': '{"offset": 7}'}
         """
         change = {"domain": domain, "configuration": configuration}
-        self._do("set_domain", commit_properties, post_commithook_properties, **change)
+        self._do("set_domain", commit_options(commit_properties, post_commithook_properties), **change)
 
     def remove_domain_metadata(
         self,
@@ -510,7 +511,7 @@ class TableAlterer:
             {}
         """
         change = {"domain": domain, "configuration": None}
-        self._do("set_domain", commit_properties, post_commithook_properties, **change)
+        self._do("set_domain", commit_options(commit_properties, post_commithook_properties), **change)
 
     # --- properties and features -----------------------------------------------------------------
 
@@ -540,7 +541,7 @@ class TableAlterer:
             ['deletionVectors']
         """
         change = {"properties": property_strings(properties), "allow_unknown": not raise_if_not_exists}
-        self._do("set_properties", commit_properties, post_commithook_properties, **change)
+        self._do("set_properties", commit_options(commit_properties, post_commithook_properties), **change)
 
     def unset_table_properties(
         self,
@@ -564,7 +565,7 @@ class TableAlterer:
             {}
         """
         change = {"keys": names(keys), "if_exists": not raise_if_not_exists}
-        self._do("unset_properties", commit_properties, post_commithook_properties, **change)
+        self._do("unset_properties", commit_options(commit_properties, post_commithook_properties), **change)
 
     @also_by_position(*COMMIT_ARGUMENTS)
     def set_table_name(
@@ -581,7 +582,7 @@ class TableAlterer:
             >>> table.metadata().name
             'cities'
         """
-        self._do("set_name", commit_properties, post_commithook_properties, name=name)
+        self._do("set_name", commit_options(commit_properties, post_commithook_properties), name=name)
 
     @also_by_position(*COMMIT_ARGUMENTS)
     def set_table_description(
@@ -598,7 +599,9 @@ class TableAlterer:
             >>> table.metadata().description
             'Cities with an office'
         """
-        self._do("set_description", commit_properties, post_commithook_properties, description=description)
+        self._do(
+            "set_description", commit_options(commit_properties, post_commithook_properties), description=description
+        )
 
     @also_by_position(*COMMIT_ARGUMENTS)
     def add_feature(
@@ -625,7 +628,7 @@ class TableAlterer:
         several = [feature] if isinstance(feature, (str, TableFeatures)) else list(feature)
         wanted = [item.value if isinstance(item, TableFeatures) else item for item in several]
         change = {"names": wanted, "allow_versions": allow_protocol_versions_increase}
-        self._do("add_features", commit_properties, post_commithook_properties, **change)
+        self._do("add_features", commit_options(commit_properties, post_commithook_properties), **change)
 
     def drop_feature(
         self,
@@ -696,27 +699,22 @@ class TableAlterer:
             >>> table.detail()["clusteringColumns"]
             ['city', 'id']
         """
-        self._do("cluster_by", commit_properties, post_commithook_properties, columns=names(columns) or [])
+        self._do(
+            "cluster_by", commit_options(commit_properties, post_commithook_properties), columns=names(columns) or []
+        )
 
 
 #: Changes that are refused for columns that constraints or generated columns use, see `TableChange::reads_references`.
 _READ_REFERENCES = frozenset(["drop_columns", "rename_column", "replace_columns", "change_type", "change_columns"])
 
 
-def alter_table(
-    table: TableHandle,
-    kind: str,
-    commit: CommitProperties | None,
-    hooks: PostCommitHookProperties | None,
-    **change: Any,
-) -> None:
+def alter_table(table: TableHandle, kind: str, options: CommitOptions, **change: Any) -> None:
     """Commit one change of a table.
 
     Args:
         table: The table.
         kind: Kind of the change, see `TableChange` in `src/ops/alter/mod.rs`.
-        commit: Options of the commit.
-        hooks: Maintenance after the commit.
+        options: Options of the commit.
         **change: Fields of that kind.
     """
     from deltafast._expr.constraints import bind_constraints
@@ -724,9 +722,9 @@ def alter_table(
     snapshot = table.snapshot
     bound = _core.table_constraints(snapshot)
     if kind in _READ_REFERENCES:
-        bound = bind_constraints(bound, table.schema().to_json(), zone=table.time_zone, ansi=table.ansi)
+        bound = bind_constraints(bound, table.schema().to_json(), table.expression_context)
     given = cast("TableChange", {"kind": kind, **change})
-    done = _core.alter(snapshot, given, bound, commit_options(commit, hooks))
+    done = _core.alter(snapshot, given, bound, options)
     table.move(done.snapshot)
 
 
@@ -737,13 +735,7 @@ class ColumnChanges(TableAlterer):
         super().__init__(table)
         self._changes: list[dict[str, Any]] = []
 
-    def _do(
-        self,
-        kind: str,
-        commit: CommitProperties | None,  # noqa: ARG002 - all changes are committed at once
-        hooks: PostCommitHookProperties | None,  # noqa: ARG002 - the same
-        **change: Any,
-    ) -> None:
+    def _do(self, kind: str, options: CommitOptions, **change: Any) -> None:  # noqa: ARG002 - `commit` has the options
         self._changes.append({"kind": kind, **change})
 
     def commit(
@@ -757,4 +749,6 @@ class ColumnChanges(TableAlterer):
             commit_properties: Options of the commit.
             post_commithook_properties: Maintenance after the commit.
         """
-        super()._do("change_columns", commit_properties, post_commithook_properties, changes=self._changes)
+        super()._do(
+            "change_columns", commit_options(commit_properties, post_commithook_properties), changes=self._changes
+        )

@@ -9,35 +9,25 @@ from typing import TYPE_CHECKING, Any, cast
 
 from deltafast import _core
 from deltafast._expr.constraints import bind_constraints, bind_rows, bind_updates
-from deltafast._util.options import UPDATES, commit_options, sql_strings
+from deltafast._util.options import UPDATES, sql_strings
 from deltafast._util.writer_properties import encoding
 from deltafast.exceptions import InvalidArgumentError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from deltafast._core_types import DmlOptions
+    from deltafast._core_types import CommitOptions, DmlOptions
     from deltafast._expr.tree import CastMode
     from deltafast._handle import TableHandle
     from deltafast._util.filters import Predicate
     from deltafast._util.writer_properties import WriterProperties
-    from deltafast.transaction import CommitProperties, PostCommitHookProperties
 
-__all__ = ["delete", "dml_metrics", "literal", "update"]
+__all__ = ["delete", "dml_metrics", "dml_options", "literal", "update"]
 
 
-def delete(
-    table: TableHandle,
-    predicate: Predicate | None,
-    writer_properties: WriterProperties | None,
-    commit: CommitProperties | None,
-    hooks: PostCommitHookProperties | None,
-    max_conflict_retries: int,
-) -> dict[str, Any]:
+def delete(table: TableHandle, predicate: Predicate | None, options: DmlOptions) -> dict[str, Any]:
     """See `DeltaTable.delete`."""
-    schema, zone, ansi = table.schema().to_json(), table.time_zone, table.ansi
-    rows = None if predicate is None else bind_rows(predicate, schema, dialect=table.dialect, zone=zone, ansi=ansi)
-    options = _options(table, writer_properties, commit, hooks, max_conflict_retries)
+    rows = None if predicate is None else bind_rows(predicate, table.schema().to_json(), table.expression_context)
     done = _core.delete(table.snapshot, options, rows)
     table.move(done.snapshot)
     metrics = dml_metrics(done.metrics, "num_deleted_rows", "rewrite_time_ms")
@@ -50,11 +40,8 @@ def update(
     updates: Mapping[str, str] | None,
     new_values: Mapping[str, Any] | None,
     predicate: Predicate | None,
-    writer_properties: WriterProperties | None,
     mode: CastMode,
-    commit: CommitProperties | None,
-    hooks: PostCommitHookProperties | None,
-    max_conflict_retries: int,
+    options: DmlOptions,
 ) -> dict[str, Any]:
     """See `DeltaTable.update`; `mode` is that of `bind_updates`."""
     if updates is None and new_values is None:
@@ -71,37 +58,29 @@ def update(
     if not updates:
         message = "there is nothing to update: no column is given a value"
         raise InvalidArgumentError(message)
-    schema, dialect, zone, ansi = table.schema().to_json(), table.dialect, table.time_zone, table.ansi
-    rows = None if predicate is None else bind_rows(predicate, schema, dialect=dialect, zone=zone, ansi=ansi)
-    assignments = bind_updates(
-        sql_strings(UPDATES, updates),
-        schema,
-        dialect=dialect,
-        zone=zone,
-        ansi=ansi,
-        mode=mode,
-        are_literals=are_literals,
-    )
-    constraints = bind_constraints(_core.table_constraints(table.snapshot), schema, zone=zone, ansi=ansi)
-    options = _options(table, writer_properties, commit, hooks, max_conflict_retries)
+    schema, context = table.schema().to_json(), table.expression_context
+    rows = None if predicate is None else bind_rows(predicate, schema, context)
+    assignments = bind_updates(sql_strings(UPDATES, updates), schema, context, mode, are_literals=are_literals)
+    constraints = bind_constraints(_core.table_constraints(table.snapshot), schema, context)
     done = _core.update(table.snapshot, options, assignments, constraints, rows)
     table.move(done.snapshot)
     return dml_metrics(done.metrics, "num_updated_rows")
 
 
-def _options(
-    table: TableHandle,
-    writer_properties: WriterProperties | None,
-    commit: CommitProperties | None,
-    hooks: PostCommitHookProperties | None,
-    max_conflict_retries: int,
+def dml_options(
+    table: TableHandle, writer_properties: WriterProperties | None, commit: CommitOptions, max_conflict_retries: int
 ) -> DmlOptions:
+    """Return options for the core.
+
+    Raises:
+        InvalidArgumentError: One of them is invalid.
+    """
     if max_conflict_retries < 0:
         message = f"max_conflict_retries must not be negative, it is {max_conflict_retries}"
         raise InvalidArgumentError(message)
     return {
         "encoding": encoding(writer_properties, table.time_zone),
-        "commit_options": commit_options(commit, hooks),
+        "commit_options": commit,
         "max_conflict_retries": max_conflict_retries,
     }
 

@@ -19,14 +19,12 @@ from deltafast._expr.merge import (
     lacks_fields,
     refuse_lost_fields,
 )
-from deltafast._expr.tree import CastMode
 from deltafast._expr.types import Struct
 from deltafast._libraries import names_missing
 from deltafast._ops.merge_clause import ClauseKind, MergeAction, MergeClause
 from deltafast._ops.query_source import query_rows
 from deltafast._util.arrow import as_stream
-from deltafast._util.options import UPDATES, commit_options, sql_strings
-from deltafast._util.writer_properties import encoding
+from deltafast._util.options import UPDATES, sql_strings
 from deltafast.exceptions import ErrorCode, InvalidArgumentError, SchemaMismatchError
 from deltafast.progress import Progress, counted
 
@@ -34,16 +32,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from deltafast._core_types import ClausePlan, MergeOptions, MergePlan, TableConstraints, ValuePlan
-    from deltafast._expr.binding import SessionFunctions
+    from deltafast._expr.context import ExpressionContext
+    from deltafast._expr.tree import CastMode
     from deltafast._expr.types import DataType
     from deltafast._handle import TableHandle
     from deltafast._ops.engine.base import Engine
     from deltafast._util.arrow import Data
-    from deltafast._util.dialect import Dialect
-    from deltafast._util.writer_properties import WriterProperties
-    from deltafast.transaction import CommitProperties, PostCommitHookProperties
 
-__all__ = ["BoundMerge", "TableMerger", "merge_metrics"]
+__all__ = ["BoundMerge", "MergeSettings", "TableMerger", "merge_metrics"]
 
 #: The sides whose columns a clause may use.
 _SIDES: dict[ClauseKind, tuple[str, ...]] = {
@@ -51,6 +47,17 @@ _SIDES: dict[ClauseKind, tuple[str, ...]] = {
     ClauseKind.NOT_MATCHED: (SOURCE,),
     ClauseKind.NOT_MATCHED_BY_SOURCE: (TARGET,),
 }
+
+
+class MergeSettings(NamedTuple):
+    """How the expressions of a MERGE are read."""
+
+    target_alias: str | None
+    source_alias: str | None
+    #: Whether columns that only the source has are added to the table.
+    merge_schema: bool
+    #: Mode of casts to the types of columns: `ANSI` or `TRY`.
+    cast_mode: CastMode
 
 
 class BoundMerge(NamedTuple):
@@ -85,43 +92,20 @@ class TableMerger:
         table: TableHandle,
         source: Data | str,
         predicate: str,
-        *,
-        source_alias: str | None,
-        target_alias: str | None,
-        merge_schema: bool,
-        error_on_type_mismatch: bool,
-        writer_properties: WriterProperties | None,
-        max_spill_size: int | None,
-        max_temp_directory_size: int | None,
-        commit_properties: CommitProperties | None,
-        post_commithook_properties: PostCommitHookProperties | None,
-        max_conflict_retries: int = 0,
-        progress: Progress = False,
-        engine: Engine | None = None,
+        settings: MergeSettings,
+        options: MergeOptions,
+        progress: Progress,
     ) -> None:
-        if max_conflict_retries < 0:
-            message = f"max_conflict_retries must not be negative, it is {max_conflict_retries}"
-            raise InvalidArgumentError(message)
         if not isinstance(cast("object", predicate), str):
             message = f"the predicate of a merge must be Spark SQL in a string, not of type {type(predicate).__name__}"
             raise InvalidArgumentError(message)
         self._table = table
         self._source = query_rows(source, table.time_zone) if isinstance(source, str) else source
         self._predicate = predicate
-        self._aliases = target_alias, source_alias
-        self._merge_schema = merge_schema
-        self._mode = CastMode.ANSI if error_on_type_mismatch else CastMode.TRY
+        self._settings = settings
         self._clauses: list[MergeClause] = []
-        self._max_temp_directory_size = max_temp_directory_size
-        self._engine = engine
         self._progress: Progress = progress
-        self._options: MergeOptions = {
-            "encoding": encoding(writer_properties, table.time_zone),
-            "commit_options": commit_options(commit_properties, post_commithook_properties),
-            "max_spill_size": max_spill_size,
-            "max_temp_directory_size": max_temp_directory_size,
-            "max_conflict_retries": max_conflict_retries,
-        }
+        self._options = options
 
     def when_matched_update(self, updates: Mapping[str, str], predicate: str | None = None) -> TableMerger:
         """Update columns of matched rows.
@@ -297,7 +281,7 @@ class TableMerger:
         table = self._table
         snapshot = table.snapshot
         merge = _core.TableMerge(snapshot, as_stream(self._source))
-        plan = self.bind(table, merge, table.time_zone, dialect=table.dialect, ansi=table.ansi).plan
+        plan = self.bind(table, merge, table.expression_context).plan
         with counted(self._progress):
             merge.read_source(plan)
             while True:
@@ -319,30 +303,17 @@ class TableMerger:
             message = "a MERGE needs at least one WHEN clause; add one before `execute()`"
             raise InvalidArgumentError(message)
 
-    def bind(
-        self,
-        table: TableHandle,
-        merge: _core.TableMerge,
-        zone: str,
-        *,
-        dialect: Dialect,
-        ansi: bool,
-        functions: SessionFunctions | None = None,
-    ) -> BoundMerge:
+    def bind(self, table: TableHandle, merge: _core.TableMerge, context: ExpressionContext) -> BoundMerge:
         """Determine the table's schema after the MERGE, and bind the expressions.
 
         Args:
             table: The table.
             merge: The merge, not bound yet.
-            zone: Time zone of timestamps without one.
-            dialect: The meaning of double quotes.
-            ansi: Spark's ANSI mode.
-            functions: Functions of a Spark session that expressions may use besides the core's.
+            context: How expressions are read and evaluated.
         """
         before, source = read_schema(table.schema().to_json()), read_schema(merge.source_schema)
-        sides = Sides(
-            before, source, *self._aliases, dialect=dialect, zone=zone, ansi=ansi, mode=self._mode, functions=functions
-        )
+        target_alias, source_alias, _, cast_mode = self._settings
+        sides = Sides(before, source, target_alias, source_alias, context, cast_mode)
         condition = sides.condition(self._predicate)
         evolving, lacking = self._evolution(sides)
         target = merge.plan(evolving, lacking, self._options)
@@ -359,14 +330,14 @@ class TableMerger:
             "matched": clauses[ClauseKind.MATCHED],
             "not_matched": clauses[ClauseKind.NOT_MATCHED],
             "by_source": clauses[ClauseKind.NOT_MATCHED_BY_SOURCE],
-            "constraints": bind_constraints(constraints, schema, zone=zone, ansi=ansi),
+            "constraints": bind_constraints(constraints, schema, context),
         }
         return BoundMerge(plan, schema, constraints)
 
     def _joining(self, memory: int) -> Engine:
         from deltafast._ops.engine.duckdb import DuckDBEngine
 
-        return self._engine or DuckDBEngine(memory, self._max_temp_directory_size)
+        return DuckDBEngine(memory, self._options.get("max_temp_directory_size"))
 
     def _evolution(self, sides: Sides) -> tuple[list[list[str]], list[str]]:
         """Return the columns and fields of the source that may be added, and the columns that a new row may lack."""
@@ -385,10 +356,10 @@ class TableMerger:
                     own: tuple[str, ...] = (column,)
                 else:
                     own = sides.new_path(column) if path is None else sides.plain_column(sql)
-                if path is None and not (own and self._merge_schema):
+                if path is None and not (own and self._settings.merge_schema):
                     raise SchemaMismatchError(_unknown(column, before))
                 alike = path is None or [part.lower() for part in own] == [part.lower() for part in path]
-                if own and self._merge_schema and alike:
+                if own and self._settings.merge_schema and alike:
                     evolving[own] = None
             if clause.action is MergeAction.INSERT:
                 lacking.update(dict.fromkeys(field.name for field in before.fields if field.name not in given))
@@ -407,7 +378,7 @@ class TableMerger:
                 raise InvalidArgumentError(message)
         for field in source.fields:
             # As in Spark, columns that only the source has are ignored, unless they are to be added.
-            known = self._merge_schema or find(sides.schemas[TARGET], field.name) is not None
+            known = self._settings.merge_schema or find(sides.schemas[TARGET], field.name) is not None
             if known and field.name.lower() not in left_out:
                 yield field.name, None
 
@@ -436,7 +407,8 @@ class TableMerger:
             above_assigned.update(prefixes)
             kind = field_of(after, path).type
             if sql is not None:
-                checked = not self._merge_schema and clause.kind is ClauseKind.MATCHED and isinstance(kind, Struct)
+                keeps_schema = not self._settings.merge_schema
+                checked = keeps_schema and clause.kind is ClauseKind.MATCHED and isinstance(kind, Struct)
                 own = sides.plain_column(sql) if checked else ()
                 if own and lacks_fields(field_of(sides.schemas[SOURCE], own).type, kind):
                     refuse_lost_fields(".".join(own))
@@ -450,7 +422,7 @@ class TableMerger:
         """Return the assignment of a source column; fields that the source lacks keep their values in a struct."""
         of_source = field_of(sides.schemas[SOURCE], own).type
         if lacks_fields(of_source, kind):
-            if not self._merge_schema:
+            if not self._settings.merge_schema:
                 refuse_lost_fields(".".join(own))
             elif isinstance(of_source, Struct) and isinstance(kind, Struct):
                 return sides.merged_struct(path, own, kind)

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from deltafast._core_types import FileSizeStatistics, NamedExpression, OptimizeMetrics, OptimizeOptions
+    from deltafast._expr.context import ExpressionContext
     from deltafast._handle import TableHandle
-    from deltafast._util.dialect import Dialect
     from deltafast._util.filters import Predicate
     from deltafast._util.writer_properties import WriterProperties
     from deltafast.progress import Progress
@@ -288,7 +288,8 @@ class TableOptimizer:
         promised = "iceberg" in table.metadata().configuration.get(UNIFORM_FORMATS, "").split(",")
         earlier = None if commit_properties is None else replace(commit_properties, app_transactions=None)
         alterer = TableAlterer(table)
-        alter_table(table, "upgrade_uniform", earlier, post_commithook_properties, version=iceberg_compat_version)
+        earlier_options = commit_options(earlier, post_commithook_properties)
+        alter_table(table, "upgrade_uniform", earlier_options, version=iceberg_compat_version)
         options: OptimizeOptions = {
             "encoding": encoding(writer_properties, table.time_zone, target_size),
             "min_commit_interval_ms": _milliseconds(min_commit_interval),
@@ -370,20 +371,19 @@ class TableOptimizer:
 
     def _run(self, options: OptimizeOptions, partition_filters: Predicate | None, progress: Progress) -> dict[str, Any]:
         table = self.table
-        rows = self._chosen(partition_filters, table.time_zone, table.dialect)
+        rows = self._chosen(partition_filters, table.expression_context)
         with counted(progress, "groups of files"):
             done = _core.optimize(table.snapshot, options, rows)
         if done.version is not None:
             table.move(done.snapshot)
         return optimize_metrics(done.metrics)
 
-    def _chosen(self, partition_filters: Predicate | None, zone: str, dialect: Dialect) -> NamedExpression | None:
+    def _chosen(self, partition_filters: Predicate | None, context: ExpressionContext) -> NamedExpression | None:
         """Return the bound predicate of the chosen partitions; None for all."""
         if partition_filters is None or (isinstance(partition_filters, list) and not partition_filters):
             return None
-        schema, ansi = self.table.schema().to_json(), self.table.ansi
-        rows = bind_rows(partition_filters, schema, dialect=dialect, zone=zone, ansi=ansi)
-        shown = listed(partition_filters, dialect, zone) if isinstance(partition_filters, str) else None
+        rows = bind_rows(partition_filters, self.table.schema().to_json(), context)
+        shown = listed(partition_filters, context.dialect, context.zone) if isinstance(partition_filters, str) else None
         return rows if shown is None else {**rows, "sql": shown}
 
 

@@ -8,9 +8,7 @@ from deltafast import _core
 from deltafast.progress import Progress, counted
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from deltafast._core_types import CommitOptions, VacuumOptions
+    from deltafast._core_types import VacuumOptions
     from deltafast._handle import TableHandle
 
 __all__ = ["vacuum"]
@@ -19,12 +17,7 @@ __all__ = ["vacuum"]
 def vacuum(
     table: TableHandle,
     hours: float | None,
-    *,
-    dry_run: bool,
-    enforce_retention: bool,
-    full: bool,
-    commit: CommitOptions | None = None,
-    keep_versions: Sequence[int] | None = None,
+    options: VacuumOptions,
     inventory: object | None = None,
     progress: Progress = False,
 ) -> list[str]:
@@ -33,22 +26,11 @@ def vacuum(
     Args:
         table: The table.
         hours: Retention in hours; the table's if None.
-        dry_run: Only return the files that would be deleted.
-        enforce_retention: Whether a shorter retention than the table's is an error.
-        full: Consider all files below the table.
-        commit: Options of the commit.
-        keep_versions: Versions that stay readable.
+        options: The other options, for the core.
         inventory: The table's files.
         progress: As for `DeltaTable.scan`.
     """
-    options: VacuumOptions = {
-        "retention_ms": None if hours is None else round(hours * 3_600_000),
-        "dry_run": dry_run,
-        "enforce_retention": enforce_retention,
-        "full": full,
-        "keep_versions": list(keep_versions or ()),
-        "commit_options": commit or {},
-    }
+    options = {**options, "retention_ms": None if hours is None else round(hours * 3_600_000)}
     stream = cast("_core.ArrowStreamExportable | None", inventory)
     with counted(progress):
         return table.maintain(lambda newest: _core.vacuum(newest, options, stream))["files"]

@@ -11,6 +11,7 @@ from deltafast._delta_keys import GENERATION_EXPRESSION, IDENTITY
 from deltafast._expr import coercion, read_schema, syntax, types
 from deltafast._expr.binder import Binder
 from deltafast._expr.constraints import bound_value
+from deltafast._expr.context import ExpressionContext
 from deltafast._expr.stored import with_single_quotes
 from deltafast._expr.tree import CastMode
 from deltafast._handle import handle_of
@@ -74,7 +75,7 @@ def constants(insert: Insert, table: DeltaTable, zone: str) -> dict[str, Any]:
             raise InvalidArgumentError(message)
         if value is not None:
             kind = schema.named(name)[0].type
-            out[name] = cell(value.text, kind, zone, ansi=handle_of(table).ansi)
+            out[name] = cell(value.text, kind, ExpressionContext(zone=zone, ansi=handle_of(table).ansi))
     return out
 
 
@@ -150,6 +151,7 @@ def _literal_rows(
     kinds = {field.name: field.type for field in schema.fields}
     fields = {field.name: field for field in table.schema().fields}
     arrow: Any = handle_of(table).arrow_schema()
+    context = ExpressionContext(zone=zone, ansi=handle_of(table).ansi)
     columns: dict[str, Any] = {}
     for place, name in enumerate(names):
         given = [row[place] for row in values.rows]
@@ -160,7 +162,7 @@ def _literal_rows(
             raise InvalidArgumentError(message)
         strings = [value.text if isinstance(value, Expression) else default_of(fields[name]) for value in given]
         try:
-            columns[name] = column(strings, kinds[name], arrow.field(name).type, zone, ansi=handle_of(table).ansi)
+            columns[name] = column(strings, kinds[name], arrow.field(name).type, context)
         except InvalidArgumentError as error:
             error.args = (f"a value of `{name}`: {error}",)
             raise
@@ -218,7 +220,7 @@ def _cast(field: Any, wanted: types.DataType, zone: str) -> BoundTree | None:
     nested = isinstance(given, types.NESTED)
     if given == wanted or nested or not coercion.can_cast(given, wanted, CastMode.ANSI):
         return None
-    binder = Binder(found, _INPUT, zone=zone)
+    binder = Binder(found, _INPUT, ExpressionContext(zone=zone))
     return bound_value(binder, syntax.Name((_INPUT,)), _INPUT, wanted).to_tree()
 
 

@@ -24,6 +24,7 @@ from deltafast.schema import tree_of
 from deltafast.table import DeltaTable
 
 if TYPE_CHECKING:
+    from deltafast._core_types import VacuumOptions
     from deltafast._sql.tables import Tables
     from deltafast._sql.tree import (
         Expression,
@@ -167,15 +168,13 @@ def run_vacuum(vacuum: Vacuum, tables: Tables) -> pa.RecordBatchReader:
     if inventory is not None and vacuum.lite:
         message = "LITE only uses the log, so USING INVENTORY would have no effect: give one of them"
         raise InvalidArgumentError(message)
-    paths = delete_files(
-        handle_of(table),
-        vacuum.hours,
-        dry_run=vacuum.dry_run,
-        enforce_retention=tables.enforce_retention,
-        commit=commit_options(None if vacuum.dry_run else tables.commit_properties),
-        full=not vacuum.lite,
-        inventory=inventory,
-    )
+    options: VacuumOptions = {
+        "dry_run": vacuum.dry_run,
+        "enforce_retention": tables.enforce_retention,
+        "full": not vacuum.lite,
+        "commit_options": commit_options(None if vacuum.dry_run else tables.commit_properties),
+    }
+    paths = delete_files(handle_of(table), vacuum.hours, options, inventory)
     root = local_path(table.table_uri)
     found = [f"{root}{path}" for path in paths] if vacuum.dry_run else [root]
     return answer([{"path": path} for path in found], VACUUMED)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from deltafast import _core
 from deltafast._delta_keys import GENERATION_EXPRESSION
 from deltafast._expr.stored import with_single_quotes
-from deltafast._handle import handle_of
+from deltafast._handle import OpenOptions, handle_of
 from deltafast._ops.alter import ColumnChanges
 from deltafast._ops.convert_parquet import convert_to_deltalake
 from deltafast._sql.answers import counts, nothing
@@ -32,6 +32,7 @@ from deltafast._sql.tree import (
     UnsetProperties,
 )
 from deltafast._util.column_path import column_text
+from deltafast._util.options import commit_options
 from deltafast._util.write_modes import CREATE_MODES, CreateMode, as_select
 from deltafast.exceptions import InvalidArgumentError, TableNotFoundError
 from deltafast.schema import Field, Schema, StructType, parts_of
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from deltafast._core_types import WriteOptions
     from deltafast._ops.alter import TableAlterer
     from deltafast._sql.tables import Tables
     from deltafast._sql.tree import Alter, AlterColumn, Change, Clone, Convert, CreateTable, Path
@@ -93,18 +95,15 @@ def _create_from_rows(create: CreateTable, place: str, there: DeltaTable | None,
         message = f"there is a table at {place} already; write CREATE OR REPLACE TABLE or CREATE TABLE IF NOT EXISTS"
         raise InvalidArgumentError(message)
     assert create.query is not None  # noqa: S101 - for the type checker
-    write_as_select(
-        place if there is None else there,
-        source_rows(create.query, tables),
-        as_select(create.mode),
-        partition_by=create.partition_by,
-        cluster_by=create.cluster_by,
-        description=create.comment,
-        configuration=create.properties,
-        storage_options=tables.storage_options,
-        commit_properties=tables.commit_properties,
-        zone=tables.zone,
-    )
+    definition: WriteOptions = {
+        "partition_by": list(create.partition_by),
+        "cluster_by": list(create.cluster_by),
+        "description": create.comment,
+        "configuration": dict(create.properties),
+        "commit_options": commit_options(tables.commit_properties),
+    }
+    rows, opening = source_rows(create.query, tables), OpenOptions(tables.storage_options, time_zone=tables.zone)
+    write_as_select(place if there is None else there, rows, as_select(create.mode), definition, opening)
 
 
 def run_clone(clone: Clone, tables: Tables) -> pa.RecordBatchReader:

@@ -11,6 +11,7 @@ from deltafast import _core
 from deltafast._expr import types
 from deltafast._expr.binder import Binder
 from deltafast._expr.constraints import bound_value
+from deltafast._expr.context import ExpressionContext
 from deltafast._expr.parser import parse
 from deltafast._expr.tree import Lit
 from deltafast._interop.record_batch_reader import RecordBatchReader
@@ -35,23 +36,22 @@ def timestamp_value(value: Expression, zone: str) -> datetime:
     Raises:
         InvalidArgumentError: The value is not a timestamp, or is null.
     """
-    found = cell(value.text, types.TIMESTAMP, zone)
+    found = cell(value.text, types.TIMESTAMP, ExpressionContext(zone=zone))
     if found is None:
         message = f"{value.text!r} is not a timestamp"
         raise InvalidArgumentError(message)
     return cast("datetime", found)
 
 
-def cell(text: str, kind: DataType, zone: str, *, ansi: bool = True) -> Any:
+def cell(text: str, kind: DataType, context: ExpressionContext) -> Any:
     """Return one value of a type as a Python value."""
-    return _cell(
-        parse(text, dialect=Dialect.SPARK, zone=zone), text, kind, Binder(_NOTHING, text, zone=zone, ansi=ansi)
-    )
+    node = parse(text, dialect=Dialect.SPARK, zone=context.zone)
+    return _cell(node, text, kind, Binder(_NOTHING, text, context))
 
 
-def column(strings: Sequence[str | None], kind: DataType, arrow: pa.DataType, zone: str, *, ansi: bool) -> Any:
+def column(strings: Sequence[str | None], kind: DataType, arrow: pa.DataType, context: ExpressionContext) -> Any:
     """Return values of a type as an Arrow array, None for null."""
-    return pa.array([None if text is None else cell(text, kind, zone, ansi=ansi) for text in strings], arrow)
+    return pa.array([None if text is None else cell(text, kind, context) for text in strings], arrow)
 
 
 def _cell(node: Syntax, text: str, kind: DataType, binder: Binder) -> Any:

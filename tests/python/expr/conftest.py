@@ -5,8 +5,8 @@ import json
 import pytest
 
 from deltafast._expr import bind_expression, bind_predicate
+from deltafast._expr.context import ExpressionContext
 from deltafast._expr.render import to_spark_sql
-from deltafast._util.dialect import Dialect
 
 COLUMNS = {
     "id": "integer",
@@ -65,13 +65,13 @@ class Bind:
     schema = SCHEMA
 
     def __call__(self, predicate: object, **settings: object) -> str:
-        return to_spark_sql(bind_predicate(predicate, self.schema, **{"dialect": Dialect.SPARK, **settings}))
+        return to_spark_sql(bind_predicate(predicate, self.schema, ExpressionContext(**settings)))
 
     def expression(self, text: str, **settings: object) -> str:
-        return to_spark_sql(bind_expression(text, self.schema, **{"dialect": Dialect.SPARK, **settings}))
+        return to_spark_sql(bind_expression(text, self.schema, ExpressionContext(**settings)))
 
     def tree(self, text: str, **settings: object):
-        return bind_expression(text, self.schema, **{"dialect": Dialect.SPARK, **settings})["expr"]
+        return bind_expression(text, self.schema, ExpressionContext(**settings))["expr"]
 
     def content(self, text: str, **settings: object):
         """Return the root without its kind."""

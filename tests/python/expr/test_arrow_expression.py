@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import pytest
 
 from deltafast._expr import UnsupportedExpressionError, bind_predicate
-from deltafast._util.dialect import Dialect
+from deltafast._expr.context import ExpressionContext
 from deltafast.exceptions import InvalidArgumentError
 from python.expr.conftest import field, table
 
@@ -127,9 +127,7 @@ def test_comparisons_with_nan_and_null_are_arrows(op, negated, left, right):
     expression = ops[op](*sides)
     if negated:
         expression = ~expression
-    found = pa.table(evaluate(bind_predicate(expression, ROWS_SCHEMA, dialect=Dialect.SPARK), ROWS))[
-        "value"
-    ].to_pylist()
+    found = pa.table(evaluate(bind_predicate(expression, ROWS_SCHEMA, ExpressionContext()), ROWS))["value"].to_pylist()
     assert found == arrow_values(expression)
 
 
@@ -149,9 +147,7 @@ def test_comparisons_with_nan_and_null_are_arrows(op, negated, left, right):
 def test_functions_on_nan_and_null_are_arrows(expression):
     from deltafast._core import evaluate
 
-    found = pa.table(evaluate(bind_predicate(expression, ROWS_SCHEMA, dialect=Dialect.SPARK), ROWS))[
-        "value"
-    ].to_pylist()
+    found = pa.table(evaluate(bind_predicate(expression, ROWS_SCHEMA, ExpressionContext()), ROWS))["value"].to_pylist()
     assert found == arrow_values(expression)
 
 

@@ -5,8 +5,8 @@ import pickle
 import pytest
 
 from deltafast._expr import UnsupportedExpressionError, bind_expression, bind_predicate, columns_of
+from deltafast._expr.context import ExpressionContext
 from deltafast._expr.render import to_spark_sql
-from deltafast._util.dialect import Dialect
 from deltafast.exceptions import InvalidArgumentError
 from python.expr.conftest import field, table
 
@@ -19,11 +19,11 @@ def test_names_are_found_without_case_and_given_in_the_tables_case(bind):
 
 def test_an_exact_name_wins_and_an_ambiguous_one_is_refused():
     schema = table(field("a", "integer"), field("A", "string"))
-    call = bind_predicate("A = 'x'", schema, dialect=Dialect.SPARK)["expr"]["call"]
+    call = bind_predicate("A = 'x'", schema, ExpressionContext())["expr"]["call"]
     assert call["arguments"][0]["column"]["data_type"] == "string"
     both = table(field("aB", "integer"), field("Ab", "integer"))
     with pytest.raises(InvalidArgumentError, match="ambiguous: `aB`, `Ab`"):
-        bind_predicate("ab = 1", both, dialect=Dialect.SPARK)
+        bind_predicate("ab = 1", both, ExpressionContext())
 
 
 def test_a_missing_column_is_named_with_a_hint(bind):
@@ -35,11 +35,11 @@ def test_a_missing_column_is_named_with_a_hint(bind):
     with pytest.raises(InvalidArgumentError, match=r"no column 'st.nope'.*there are: X, in ner"):
         bind("st.nope = 1")
     with pytest.raises(InvalidArgumentError, match="the table has no columns"):
-        bind_predicate("a = 1", table(), dialect=Dialect.SPARK)
+        bind_predicate("a = 1", table(), ExpressionContext())
 
 
 def test_columns_of_gives_each_path_once_in_order(bind):
-    tree = bind_predicate("st.x > i and (I in (1, 2) or s = 'a') and m['k'] = 1", bind.schema, dialect=Dialect.SPARK)
+    tree = bind_predicate("st.x > i and (I in (1, 2) or s = 'a') and m['k'] = 1", bind.schema, ExpressionContext())
     assert columns_of(tree) == [("st", "X"), ("i",), ("s",), ("m",)]
 
 
@@ -55,9 +55,9 @@ def test_fields_of_structs_maps_and_items_of_arrays_are_reached(bind):
 def test_a_field_of_a_struct_in_a_collection_is_taken_by_a_call():
     struct = {"type": "struct", "fields": [field("A b", "integer")]}
     schema = table(field("xs", {"type": "array", "elementType": struct, "containsNull": True}))
-    assert to_spark_sql(bind_predicate("xs[0].`a B` = 1", schema, dialect=Dialect.SPARK)) == "(`xs`[0].`A b` = 1)"
+    assert to_spark_sql(bind_predicate("xs[0].`a B` = 1", schema, ExpressionContext())) == "(`xs`[0].`A b` = 1)"
     with pytest.raises(UnsupportedExpressionError, match="every element of an array"):
-        bind_predicate("xs.`A b` = 1", schema, dialect=Dialect.SPARK)
+        bind_predicate("xs.`A b` = 1", schema, ExpressionContext())
 
 
 @pytest.mark.parametrize(
@@ -202,7 +202,7 @@ def test_the_clock_is_read_once_and_can_be_given(bind):
     assert bind("dt = current_date", now=now) == "(`dt` = DATE '2024-01-31')"
     assert bind("dt = current_date", now=now, zone="Pacific/Kiritimati") == "(`dt` = DATE '2024-02-01')"
     assert bind("ntz = localtimestamp()", now=now) == "(`ntz` = TIMESTAMP_NTZ '2024-01-31 12:00:00')"
-    tree = bind_predicate("current_timestamp() <= now()", bind.schema, dialect=Dialect.SPARK)["expr"]
+    tree = bind_predicate("current_timestamp() <= now()", bind.schema, ExpressionContext())["expr"]
     first, second = tree["call"]["arguments"]
     assert first == second
 
@@ -215,7 +215,7 @@ def test_a_char_column_is_compared_with_its_padding():
     )
 
     def bound(text):
-        return to_spark_sql(bind_predicate(text, schema, dialect=Dialect.SPARK))
+        return to_spark_sql(bind_predicate(text, schema, ExpressionContext()))
 
     # Values are stored with or without the padding.
     assert bound("c = 'ab'") == "(rpad(`c`, 5, ' ') = 'ab   ')"
@@ -242,10 +242,10 @@ def test_a_collated_column_is_refused_where_its_text_would_be_read():
         with pytest.raises(
             UnsupportedExpressionError, match=r"the column `c` has the collation icu\.UNICODE_CI, by which"
         ):
-            bind_predicate(text, schema, dialect=Dialect.SPARK)
-    assert to_spark_sql(bind_predicate("c is not null", schema, dialect=Dialect.SPARK)) == "(`c` IS NOT NULL)"
+            bind_predicate(text, schema, ExpressionContext())
+    assert to_spark_sql(bind_predicate("c is not null", schema, ExpressionContext())) == "(`c` IS NOT NULL)"
     binary = table(field("c", "string", __COLLATIONS={"c": "spark.UTF8_BINARY"}))
-    assert to_spark_sql(bind_predicate("c = 'a'", binary, dialect=Dialect.SPARK)) == "(`c` = 'a')"
+    assert to_spark_sql(bind_predicate("c = 'a'", binary, ExpressionContext())) == "(`c` = 'a')"
 
 
 @pytest.mark.parametrize(
@@ -307,14 +307,14 @@ def test_an_unknown_zone_is_refused(bind, zone):
 )
 def test_a_schema_that_is_none_is_refused(schema):
     with pytest.raises(InvalidArgumentError):
-        bind_predicate("a = 1", schema, dialect=Dialect.SPARK)
+        bind_predicate("a = 1", schema, ExpressionContext())
 
 
 def test_a_schema_nested_without_end_is_refused():
     deep = '{"type":"array","containsNull":true,"elementType":' * 3000 + '"integer"' + "}" * 3000
     with pytest.raises(InvalidArgumentError):
         bind_predicate(
-            "a = 1", table(field("a", "integer"))[:-2] + ', {"name":"x","type":' + deep + "}]}", dialect=Dialect.SPARK
+            "a = 1", table(field("a", "integer"))[:-2] + ', {"name":"x","type":' + deep + "}]}", ExpressionContext()
         )
 
 
@@ -331,9 +331,9 @@ def test_sql_is_parsed_without_loading_other_libraries():
     code = (
         "import sys\n"
         "from deltafast._expr import bind_predicate\n"
-        "from deltafast._util.dialect import Dialect\n"
-        f"bind_predicate('i > 1', {table(field('i', 'integer'))!r}, dialect=Dialect.SPARK)\n"
-        f"bind_predicate([('i', '>', 1)], {table(field('i', 'integer'))!r}, dialect=Dialect.SPARK)\n"
+        "from deltafast._expr.context import ExpressionContext\n"
+        f"bind_predicate('i > 1', {table(field('i', 'integer'))!r}, ExpressionContext())\n"
+        f"bind_predicate([('i', '>', 1)], {table(field('i', 'integer'))!r}, ExpressionContext())\n"
         "print([m for m in ('pyarrow', 'polars', 'duckdb', 'pandas', 'numpy') if m in sys.modules])"
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -349,4 +349,4 @@ def test_a_refusal_crosses_to_other_processes_whole(bind):
 
 def test_expressions_of_any_type_can_be_bound(bind):
     assert bind.type("concat(s, i)") == "string"
-    assert bind_expression("i + 1", bind.schema, ansi=False, dialect=Dialect.SPARK)["ansi"] is False
+    assert bind_expression("i + 1", bind.schema, ExpressionContext(ansi=False))["ansi"] is False

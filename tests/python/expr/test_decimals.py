@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 import deltafast
 from deltafast import DeltaTable, sql, write_deltalake
 from deltafast._expr import bind_predicate
+from deltafast._expr.context import ExpressionContext
 from deltafast._expr.decimals import floor_to_scale, from_unscaled, rescale, to_whole
 from deltafast._util.dialect import Dialect
 
@@ -86,7 +87,7 @@ def test_a_literal_has_the_same_digits_in_each_form_of_a_predicate(name, unscale
         pl.col("d").is_in(pl.Series([value], dtype=pl.Decimal(38, scale))),
     ]
     with context(name):
-        trees = [str(bind_predicate(form, schema, dialect=Dialect.DELTAFAST)) for form in [*forms, *lists]]
+        trees = [str(bind_predicate(form, schema, ExpressionContext(Dialect.DELTAFAST))) for form in [*forms, *lists]]
     for tree in trees:
         assert f"'{value:.{scale}f}'" in tree
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from deltafast._util.dialect import Dialect
+from deltafast._expr.context import ExpressionContext
 from deltafast.exceptions import InvalidArgumentError
 
 
@@ -124,6 +124,6 @@ def test_rows_are_those_that_pyarrow_keeps(filters):
         }
     )
     schema = table(field("i", "integer"), field("d", "double"), field("s", "string"))
-    kept = pa.table(evaluate(bind_predicate(filters, schema, dialect=Dialect.SPARK), rows))["value"].to_pylist()
+    kept = pa.table(evaluate(bind_predicate(filters, schema, ExpressionContext()), rows))["value"].to_pylist()
     expected = rows.filter(pq.filters_to_expression(filters))
     assert repr(rows.filter(pa.array(kept)).to_pylist()) == repr(expected.to_pylist())

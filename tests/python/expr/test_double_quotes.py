@@ -9,8 +9,8 @@ import deltafast
 from deltafast import DeltaTable, Field, Schema, write_deltalake
 from deltafast._deltalake import table as dropin
 from deltafast._expr import bind_predicate, read_schema
+from deltafast._expr.context import ExpressionContext
 from deltafast._expr.stored import sql_to_store
-from deltafast._util.dialect import Dialect
 from deltafast.cli import main
 from deltafast.exceptions import DeltaError, InvalidArgumentError
 
@@ -292,10 +292,10 @@ SPARK_SCHEMA = table(field("id", "integer"), field("name", "string"))
     "text", ["\"nmae\" <> 'a'", "\"name\" <> 'a'", 'name = "a"', 'name = "it\'s"', 'name = "a\\"b"']
 )
 def test_in_spark_a_text_in_double_quotes_is_always_a_string(text):
-    tree = bind_predicate(text, SPARK_SCHEMA, dialect=Dialect.SPARK)
-    plain = sql_to_store(text, read_schema(SPARK_SCHEMA), Dialect.SPARK, "UTC")
+    tree = bind_predicate(text, SPARK_SCHEMA, ExpressionContext())
+    plain = sql_to_store(text, read_schema(SPARK_SCHEMA), ExpressionContext())
     assert '"' not in plain.replace('a"b', "")
-    assert repr(bind_predicate(plain, SPARK_SCHEMA, dialect=Dialect.SPARK)) == repr(tree)
+    assert repr(bind_predicate(plain, SPARK_SCHEMA, ExpressionContext())) == repr(tree)
 
 
 STATEMENTS = [

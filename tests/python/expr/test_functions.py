@@ -6,10 +6,10 @@ import pytest
 
 from deltafast._core import function_names
 from deltafast._expr import bind_expression, bind_predicate, rules
+from deltafast._expr.context import ExpressionContext
 from deltafast._expr.functions import FUNCTIONS
 from deltafast._expr.render import to_spark_sql
 from deltafast._expr.tree import Bound, Call, walk
-from deltafast._util.dialect import Dialect
 from deltafast.exceptions import InvalidArgumentError
 from golden.expressions.decode import MODES, goldens, schema
 
@@ -32,9 +32,7 @@ def emitted_by_the_golden_file() -> set[str]:
     for golden in goldens():
         for ansi, zone in MODES:
             try:
-                tree = Bound.from_tree(
-                    bind_expression(golden.text, schema(), ansi=ansi, zone=zone, dialect=Dialect.SPARK)
-                )
+                tree = Bound.from_tree(bind_expression(golden.text, schema(), ExpressionContext(ansi=ansi, zone=zone)))
             except InvalidArgumentError:
                 continue
             found |= {n.f for n in walk(tree.expr) if isinstance(n, Call)}
@@ -53,7 +51,7 @@ def test_every_function_is_called_in_the_golden_file_but_those_of_the_clock():
 @pytest.mark.parametrize("name", sorted(CLOCK))
 def test_what_depends_on_the_time_has_the_value_of_one_timestamp(name):
     column = {"date": "dt", "timestamp": "ts", "timestamp_ntz": "ntz"}[CLOCK[name].split()[0].lower()]
-    tree = bind_predicate(f"{column} = {name}()", schema(), zone="Pacific/Kiritimati", now=NOW, dialect=Dialect.SPARK)
+    tree = bind_predicate(f"{column} = {name}()", schema(), ExpressionContext(zone="Pacific/Kiritimati", now=NOW))
     assert to_spark_sql(tree) == f"(`{column}` = {CLOCK[name]})"
 
 

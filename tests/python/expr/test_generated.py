@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deltafast._expr import bind_predicate
+from deltafast._expr.context import ExpressionContext
 from deltafast._expr.generated import add_generated_partition_filters
 from deltafast._expr.render import to_spark_sql
-from deltafast._util.dialect import Dialect
 from python.expr.conftest import field, table
 
 
@@ -46,7 +46,7 @@ PARTS = table(
 
 
 def implied(text, schema=SCHEMA, **settings_):
-    tree = bind_predicate(text, schema, dialect=Dialect.SPARK)
+    tree = bind_predicate(text, schema, ExpressionContext())
     before, after = to_spark_sql(tree), to_spark_sql(add_generated_partition_filters(tree, schema, **settings_))
     if before == after:
         return ""
@@ -101,12 +101,12 @@ def test_year_month_day_and_hour_are_read_as_one_number():
 
 
 def test_a_table_without_generated_columns_is_left_alone(bind):
-    tree = bind_predicate("i > 1", bind.schema, dialect=Dialect.SPARK)
+    tree = bind_predicate("i > 1", bind.schema, ExpressionContext())
     assert repr(add_generated_partition_filters(tree, bind.schema)) == repr(tree)
 
 
 def test_settings_of_the_envelope_are_kept():
-    tree = bind_predicate("d > '2024-01-01'", SCHEMA, zone="Asia/Tokyo", ansi=False, dialect=Dialect.SPARK)
+    tree = bind_predicate("d > '2024-01-01'", SCHEMA, ExpressionContext(zone="Asia/Tokyo", ansi=False))
     envelope = add_generated_partition_filters(tree, SCHEMA)
     assert (envelope["zone"], envelope["ansi"]) == ("Asia/Tokyo", False)
 
@@ -124,7 +124,7 @@ TIMESTAMPS = st.datetimes(dt.datetime(1999, 12, 30), dt.datetime(2001, 1, 2)).ma
 @settings(max_examples=200, deadline=None)
 @given(TIMESTAMPS, TIMESTAMPS, st.sampled_from(["<", "<=", "=", ">=", ">", "<=>"]))
 def test_no_row_that_matches_is_lost(row, bound, op):
-    tree = bind_predicate(f"ntz {op} timestamp_ntz'{bound}'", PARTS, dialect=Dialect.SPARK)
+    tree = bind_predicate(f"ntz {op} timestamp_ntz'{bound}'", PARTS, ExpressionContext())
     both = add_generated_partition_filters(tree, PARTS)
     parts = zip("ymdh", (row.year, row.month, row.day, row.hour), strict=True)
     columns = {"ntz": pa.array([row], pa.timestamp("us"))} | {name: pa.array([n], pa.int32()) for name, n in parts}
@@ -139,7 +139,7 @@ def test_no_row_that_matches_is_lost(row, bound, op):
     st.sampled_from(["<", "<=", "=", ">=", ">"]),
 )
 def test_no_text_that_matches_is_lost(row, bound, op):
-    tree = bind_predicate([("s", op, bound)], SCHEMA, dialect=Dialect.SPARK)
+    tree = bind_predicate([("s", op, bound)], SCHEMA, ExpressionContext())
     both = add_generated_partition_filters(tree, SCHEMA)
     before, after = answers(pa.table({"s": [row], "prefix": [row[:2]]}), tree, both)
     assert before == after

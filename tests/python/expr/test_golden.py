@@ -8,9 +8,9 @@ import pytest
 
 from deltafast._core_types import BoundTree
 from deltafast._expr import UnsupportedExpressionError, bind_expression, types
+from deltafast._expr.context import ExpressionContext
 from deltafast._expr.render import to_spark_sql
 from deltafast._expr.tree import Bound
-from deltafast._util.dialect import Dialect
 from deltafast.exceptions import InvalidArgumentError
 from golden.expressions.decode import (
     MODES,
@@ -46,7 +46,7 @@ def bound(golden: Golden):
     """The tree and Spark's outcome for each mode in which both have the expression."""
     for (ansi, zone), outcome in zip(MODES, golden.outcomes, strict=True):
         try:
-            tree = Bound.from_tree(bind_expression(golden.text, schema(), ansi=ansi, zone=zone, dialect=Dialect.SPARK))
+            tree = Bound.from_tree(bind_expression(golden.text, schema(), ExpressionContext(ansi=ansi, zone=zone)))
         except UnsupportedExpressionError:
             raise
         except InvalidArgumentError:
@@ -73,7 +73,7 @@ def test_the_bound_type_is_sparks_type(golden: Golden):
 @pytest.mark.parametrize("golden", BINDABLE, ids=lambda g: g.text)
 def test_rendered_spark_sql_binds_to_the_same_tree(golden: Golden):
     for tree, zone, _ in bound(golden):
-        again = bind_expression(to_spark_sql(tree), schema(), ansi=tree.ansi, zone=zone, dialect=Dialect.SPARK)
+        again = bind_expression(to_spark_sql(tree), schema(), ExpressionContext(ansi=tree.ansi, zone=zone))
         if not tree.ansi and "size(" in to_spark_sql(tree):
             continue  # without ANSI errors size() itself becomes coalesce(size(), -1), each time it is bound
         assert repr(again) == repr(tree.to_tree())  # 0.0 equals -0.0, and 1 equals 1.0 and True

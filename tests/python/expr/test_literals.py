@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deltafast._expr import bind_expression, literals, types
+from deltafast._expr.context import ExpressionContext
 from deltafast._expr.tree import Lit
-from deltafast._util.dialect import Dialect
 from python.expr.conftest import table
 
 
@@ -148,5 +148,5 @@ def test_a_double_is_the_number_that_was_written():
     dice = random.Random(0)
     values = [dice.uniform(-200, 200) for _ in range(100)] + [1.4848674535751343, 190.24620232112346]
     rows = pa.table({"none": pa.nulls(1)})
-    trees = [bind_expression(f"{value!r}D", table(), dialect=Dialect.SPARK) for value in values]
+    trees = [bind_expression(f"{value!r}D", table(), ExpressionContext()) for value in values]
     assert [pa.table(evaluate(tree, rows))["value"][0].as_py() for tree in trees] == values

@@ -3,7 +3,7 @@
 import pytest
 
 from deltafast._expr import UnsupportedExpressionError
-from deltafast._util.dialect import Dialect
+from deltafast._expr.context import ExpressionContext
 from deltafast.exceptions import InvalidArgumentError
 
 
@@ -136,7 +136,7 @@ def test_words_of_the_grammar_may_be_column_names(name):
     from deltafast._expr import bind_predicate, columns_of
     from python.expr.conftest import field, table
 
-    assert columns_of(bind_predicate(f"{name} = 1", table(field(name, "integer")), dialect=Dialect.SPARK)) == [(name,)]
+    assert columns_of(bind_predicate(f"{name} = 1", table(field(name, "integer")), ExpressionContext())) == [(name,)]
 
 
 @pytest.mark.parametrize(

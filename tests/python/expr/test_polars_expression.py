@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deltafast._expr import UnsupportedExpressionError, bind_predicate
-from deltafast._util.dialect import Dialect
+from deltafast._expr.context import ExpressionContext
 from deltafast.exceptions import InvalidArgumentError
 from python.expr.conftest import field, table
 
@@ -166,7 +166,7 @@ def test_every_translated_expression_has_polars_values(expression):
     from deltafast._core import evaluate
 
     try:
-        tree = bind_predicate(expression, FRAME_SCHEMA, dialect=Dialect.SPARK)
+        tree = bind_predicate(expression, FRAME_SCHEMA, ExpressionContext())
     except UnsupportedExpressionError:
         return
     with warnings.catch_warnings():

@@ -3,8 +3,8 @@
 import pytest
 
 from deltafast._expr import bind_predicate
+from deltafast._expr.context import ExpressionContext
 from deltafast._expr.render import to_spark_sql
-from deltafast._util.dialect import Dialect
 
 
 @pytest.mark.parametrize(
@@ -30,14 +30,14 @@ from deltafast._util.dialect import Dialect
     ],
 )
 def test_spark_text_binds_to_the_same_tree(bind, text):
-    tree = bind_predicate(text, bind.schema, dialect=Dialect.SPARK)
+    tree = bind_predicate(text, bind.schema, ExpressionContext())
     # As text, since 0.0 equals -0.0, and 1 equals 1.0 and True.
-    assert repr(bind_predicate(to_spark_sql(tree), bind.schema, dialect=Dialect.SPARK)) == repr(tree)
+    assert repr(bind_predicate(to_spark_sql(tree), bind.schema, ExpressionContext())) == repr(tree)
 
 
 def test_names_are_quoted():
     from python.expr.conftest import field, table
 
     schema = table(field('a`b"c', "integer"))
-    tree = bind_predicate([('a`b"c', "=", 1)], schema, dialect=Dialect.SPARK)
+    tree = bind_predicate([('a`b"c', "=", 1)], schema, ExpressionContext())
     assert to_spark_sql(tree) == '(`a``b"c` = 1)'

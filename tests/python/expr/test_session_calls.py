@@ -7,11 +7,11 @@ import pytest
 from deltafast import Schema, _core, write_deltalake
 from deltafast._expr import UnsupportedExpressionError, bind_predicate, types
 from deltafast._expr.constraints import bind_rows, bind_updates
+from deltafast._expr.context import ExpressionContext
 from deltafast._expr.render import to_spark_sql
 from deltafast._expr.session_calls import core_condition, core_expression, core_value, uses_session
 from deltafast._expr.tree import Bound
 from deltafast._handle import handle_of
-from deltafast._util.dialect import Dialect
 from deltafast.exceptions import DeltaProtocolError
 from deltafast.table import DeltaTable
 
@@ -33,7 +33,7 @@ class Functions:
 
 def bound(predicate: str):
     """The tree of a predicate."""
-    return bind_predicate(predicate, SCHEMA, functions=Functions(), dialect=Dialect.SPARK)
+    return bind_predicate(predicate, SCHEMA, ExpressionContext(functions=Functions()))
 
 
 @pytest.mark.parametrize(
@@ -58,13 +58,13 @@ def test_the_core_gets_the_other_conjuncts(predicate, sql, kept):
 
 def test_without_a_session_they_are_refused():
     with pytest.raises(UnsupportedExpressionError, match=r"the function soundex\(\) is not supported"):
-        bind_predicate("soundex(name) = 'x'", SCHEMA, dialect=Dialect.SPARK)
+        bind_predicate("soundex(name) = 'x'", SCHEMA, ExpressionContext())
 
 
 def test_the_core_refuses_their_node(tmp_path):
     write_deltalake(tmp_path, {"id": [1], "name": ["a"]})
     snapshot = handle_of(DeltaTable(tmp_path)).snapshot
-    rows = bind_rows("soundex(name) = 'x'", SCHEMA, functions=Functions(), dialect=Dialect.SPARK)
+    rows = bind_rows("soundex(name) = 'x'", SCHEMA, ExpressionContext(functions=Functions()))
     with pytest.raises(Exception, match="the function `soundex` is not supported by the core"):
         _core.ChangeJob(snapshot, "delete", {}, rows).requirements()
     allowed = core_expression(rows)
@@ -74,7 +74,7 @@ def test_the_core_refuses_their_node(tmp_path):
 
 def test_values_for_the_core_have_only_a_type():
     plain, session = bind_updates(
-        {"id": "id + 1", "name": "soundex(name)"}, SCHEMA, functions=Functions(), dialect=Dialect.SPARK
+        {"id": "id + 1", "name": "soundex(name)"}, SCHEMA, ExpressionContext(functions=Functions())
     )
     assert core_value(plain["tree"]) == plain["tree"]
     assert to_spark_sql(core_value(session["tree"])) == "CAST(NULL AS STRING)"

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from deltafast._core import evaluate
 from deltafast._expr import read_schema
 from deltafast._expr.binder import Binder
+from deltafast._expr.context import ExpressionContext
 from deltafast._expr.parser import parse
 from deltafast._expr.simplify import simplify
 from deltafast._expr.tree import Bound
@@ -71,7 +72,7 @@ def test_a_comparison_keeps_its_answer(pair, op, data):
         text = f"{literal} < {column}"
     else:
         text = f"{column} {op} {literal}"
-    plain = Binder(SCHEMA, text).predicate(parse(text, dialect=Dialect.SPARK))
+    plain = Binder(SCHEMA, text, ExpressionContext()).predicate(parse(text, dialect=Dialect.SPARK))
     moved = simplify(plain, "UTC")
     rows = pa.table({column: near(column, literal)})
     before, after = (

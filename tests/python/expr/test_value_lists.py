@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from deltafast import DeltaTable, write_deltalake
 from deltafast._expr import bind_predicate, value_lists
+from deltafast._expr.context import ExpressionContext
 from deltafast._expr.listed import listed
 from deltafast._util.dialect import Dialect
 from deltafast.exceptions import InvalidArgumentError
@@ -74,7 +75,7 @@ def lists(kind: str) -> st.SearchStrategy[list[Any]]:
 def outcome(predicate: Any, **options: Any) -> Any:
     """The tree of a predicate, or its error."""
     try:
-        return bind_predicate(predicate, SCHEMA, dialect=Dialect.DELTAFAST, **options)
+        return bind_predicate(predicate, SCHEMA, ExpressionContext(Dialect.DELTAFAST, **options))
     except InvalidArgumentError as error:
         return type(error), str(error)
 
@@ -173,10 +174,10 @@ def test_polars_expressions_bind_to_the_same_tree(kind, nulls_equal, data, monke
 
 
 def test_an_empty_list_of_polars_has_no_null():
-    tree = bind_predicate(pl.col("long").is_in([], nulls_equal=True), SCHEMA, dialect=Dialect.DELTAFAST)
-    assert tree == bind_predicate([("long", "in", [])], SCHEMA, dialect=Dialect.DELTAFAST)
+    tree = bind_predicate(pl.col("long").is_in([], nulls_equal=True), SCHEMA, ExpressionContext(Dialect.DELTAFAST))
+    assert tree == bind_predicate([("long", "in", [])], SCHEMA, ExpressionContext(Dialect.DELTAFAST))
     with pytest.raises(InvalidArgumentError):
-        bind_predicate(pl.col("long").is_in([[1], [2]]), SCHEMA, dialect=Dialect.DELTAFAST)
+        bind_predicate(pl.col("long").is_in([[1], [2]]), SCHEMA, ExpressionContext(Dialect.DELTAFAST))
 
 
 @pytest.mark.parametrize(
@@ -257,7 +258,7 @@ def test_binding_a_list_of_100_000_values_takes_no_node_for_each(kind):
         "arrow": pc.field("long").isin(pa.array(numbers)),
     }[kind]
     begun = time.process_time()
-    tree = bind_predicate(predicate, SCHEMA, dialect=Dialect.DELTAFAST)
+    tree = bind_predicate(predicate, SCHEMA, ExpressionContext(Dialect.DELTAFAST))
     # 0.05 to 0.1 seconds; one node for each value took 5.
     assert time.process_time() - begun < 1.5
     assert "in" in str(tree)[:200]

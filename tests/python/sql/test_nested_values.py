@@ -6,9 +6,9 @@ import pytest
 import deltafast
 from deltafast import DeltaTable, write_deltalake
 from deltafast._expr import bind_expression
+from deltafast._expr.context import ExpressionContext
 from deltafast._expr.errors import UnsupportedExpressionError
 from deltafast._expr.render import to_spark_sql
-from deltafast._util.dialect import Dialect
 from deltafast.exceptions import DeltaError, InvalidArgumentError
 
 SCHEMA = {
@@ -81,7 +81,7 @@ def test_rows_are_updated_and_merged_with_made_values(table):
 
 
 def test_struct_names_its_values_as_they_are_written():
-    tree = bind_expression("struct(I, sQ, i + 1)", SCHEMA, dialect=Dialect.SPARK)
+    tree = bind_expression("struct(I, sQ, i + 1)", SCHEMA, ExpressionContext())
     assert to_spark_sql(tree) == "named_struct('I', `i`, 'sQ', `Sq`, 'col3', (`i` + 1))"
 
 
@@ -99,4 +99,4 @@ def test_struct_names_its_values_as_they_are_written():
 )
 def test_what_is_wrong_is_said(text, words):
     with pytest.raises((InvalidArgumentError, UnsupportedExpressionError), match=words):
-        bind_expression(text, SCHEMA, dialect=Dialect.SPARK)
+        bind_expression(text, SCHEMA, ExpressionContext())

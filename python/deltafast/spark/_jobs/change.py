@@ -15,7 +15,6 @@ from deltafast._expr.render import to_spark_sql
 from deltafast._expr.session_calls import core_expression, uses_session
 from deltafast._handle import handle_of
 from deltafast._ops.delete_update import dml_metrics
-from deltafast._util.dialect import Dialect
 from deltafast._util.options import commit_options
 from deltafast.exceptions import InvalidArgumentError
 from deltafast.spark._jobs.folders import Folders
@@ -132,13 +131,9 @@ class _Job:
     ) -> None:
         self.session, self.table = Session(spark), table
         self.schema = table.schema().to_json()
-        zone, ansi = self.session.zone, self.session.is_ansi
         self.functions = SessionFunctions(self.session)
-        bound = None
-        if condition is not None:
-            bound = bind_rows(
-                condition, self.schema, dialect=Dialect.SPARK, zone=zone, ansi=ansi, functions=self.functions
-            )
+        self.context = self.session.expression_context._replace(functions=self.functions)
+        bound = None if condition is None else bind_rows(condition, self.schema, self.context)
         # The core refuses a predicate that is not bound.
         tree = None if bound is None else bound.get("tree")
         #: The condition as Spark SQL.
@@ -200,9 +195,8 @@ class _NewValues:
         columns = job.rows.columns
         self._session, self._columns = job.session, columns
         self._row_tracking_columns = job.rows.row_tracking_columns
-        zone, ansi, functions = job.session.zone, job.session.is_ansi, job.functions
-        values = bind_updates(updates, job.schema, dialect=Dialect.SPARK, zone=zone, ansi=ansi, functions=functions)
-        functions.check_deterministic(value["tree"] for value in values)
+        values = bind_updates(updates, job.schema, job.context)
+        job.functions.check_deterministic(value["tree"] for value in values)
         self._given = {value["path"][0] for value in values}
         for field in columns.fields:
             if field["name"] in self._given and IDENTITY_START in field.get("metadata", {}):

@@ -14,7 +14,6 @@ from deltafast import _core
 from deltafast._handle import handle_of
 from deltafast._ops.merge import merge_metrics
 from deltafast._ops.merge_clause import MergeAction
-from deltafast._util.dialect import Dialect
 from deltafast.exceptions import ErrorCode, InvalidArgumentError
 from deltafast.spark._jobs.folders import Folders
 from deltafast.spark._jobs.row_bitmaps import PLACE_OF, WORD_OF, marks_by_kind
@@ -106,14 +105,8 @@ class _Merge:
         with quiet():
             self._core = _core.TableMerge(handle_of(table).snapshot, frame.limit(0).toArrow())
         functions = SessionFunctions(session)
-        bound = merger.bind(
-            handle_of(table),
-            self._core,
-            session.zone,
-            dialect=Dialect.SPARK,
-            ansi=session.is_ansi,
-            functions=functions,
-        )
+        context = session.expression_context._replace(functions=functions)
+        bound = merger.bind(handle_of(table), self._core, context)
         self._plan = plan = bound.plan
         functions.check_deterministic(conditions_of(plan))
         self._matched = clauses_of(plan["matched"], MATCHED, None)

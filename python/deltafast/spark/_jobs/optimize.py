@@ -95,7 +95,8 @@ class JobOptimizer(TableOptimizer):
             if given:
                 message = f"{name} is of the core: leave it out, or set spark.deltafast.engine to driver"
                 raise InvalidArgumentError(message)
-        rows = self._chosen(partition_filters, self._session.zone, Dialect.SPARK)
+        context = self.table.expression_context._replace(dialect=Dialect.SPARK, zone=self._session.zone)
+        rows = self._chosen(partition_filters, context)
         job = _core.OptimizeJob(self.table.snapshot, options, rows)
         requirements = job.requirements()
         copied = Rows(self._session, self._table, requirements["row_tracking_columns"])

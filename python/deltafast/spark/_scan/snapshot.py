@@ -10,7 +10,6 @@ from deltafast._delta_keys import ENABLE_ROW_TRACKING, MATERIALIZED_ROW_COMMIT_V
 from deltafast._handle import handle_of
 from deltafast._interop.record_batch_reader import RecordBatchReader
 from deltafast._util.column_mapping import MappingMode
-from deltafast._util.dialect import Dialect
 from deltafast._util.values import from_epoch_ms, to_epoch_ms
 from deltafast.exceptions import (
     DeltaError,
@@ -312,7 +311,7 @@ class Version:
         fields = self.columns.physical(self.columns.fields)
         try:
             schema = {"type": "struct", "fields": fields}
-            tree = bind_predicate(sql, schema, dialect=Dialect.SPARK, zone=self.session.zone, ansi=self.session.is_ansi)
+            tree = bind_predicate(sql, schema, self.session.expression_context)
         except DeltaError:
             return None
         return self.columns.logical_paths(Bound.from_tree(tree).expr)

@@ -15,7 +15,9 @@ from inspect import unwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from deltafast._expr.context import ExpressionContext
 from deltafast._expr.literals import time_zone
+from deltafast._util.dialect import Dialect
 from deltafast.exceptions import ErrorCode, InvalidArgumentError
 from deltafast.spark._session import gateway
 from deltafast.spark._session.java_calls import marked, strings_of
@@ -75,6 +77,11 @@ class Session:
     def is_ansi(self) -> bool:
         """Whether expressions follow ANSI SQL."""
         return str(self.conf("spark.sql.ansi.enabled", "true")).lower() == "true"
+
+    @property
+    def expression_context(self) -> ExpressionContext:
+        """How the session's expressions are read and evaluated."""
+        return ExpressionContext(Dialect.SPARK, self.zone, self.is_ansi)
 
     @property
     def pads_chars(self) -> bool:

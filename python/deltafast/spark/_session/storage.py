@@ -101,7 +101,7 @@ def core_access(place: Place) -> CoreAccess:
 
     handle = handle_of(DeltaTable(place.uri, storage_options=place.options))
     options = text_options(handle.storage_options, handle.given_uri)
-    return CoreAccess(handle.given_uri, options, handle.snapshot, handle.options["committer"])
+    return CoreAccess(handle.given_uri, options, handle.snapshot, handle.options.committer)
 
 
 def is_done(place: Place, app_id: str, version: int) -> bool:

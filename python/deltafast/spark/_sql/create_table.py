@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltafast._catalog.unity.table_name import SCHEME
 from deltafast._expr.stored import table_to_store
-from deltafast._util.dialect import Dialect
 from deltafast._util.write_modes import CREATE_MODES, CreateMode, as_select
 from deltafast.exceptions import ErrorCode, InvalidArgumentError, TableNotFoundError
 from deltafast.schema import Schema
@@ -211,7 +210,7 @@ def _create(session: Session, place: Place, table: NewTable) -> None:
     if {key.lower(): value for key, value in properties.items()}.get(_MAPPING, "none") == "none":
         check_names(schema, lambda: None)
     # In Spark, double quotes enclose a string.
-    text, stored = table_to_store(json.dumps(schema), properties, Dialect.SPARK, session.zone)
+    text, stored = table_to_store(json.dumps(schema), properties, session.expression_context)
     DeltaTable.create(
         place.uri,
         Schema.from_json(text),

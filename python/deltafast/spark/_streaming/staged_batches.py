@@ -94,6 +94,7 @@ def commit(
     Returns:
         Whether a version was committed; false if the transaction was committed before.
     """
+    from deltafast._handle import OpenOptions
     from deltafast._util.dialect import Dialect
     from deltafast._util.options import commit_options
     from deltafast._util.writer_properties import encoding
@@ -117,8 +118,8 @@ def commit(
             "keys": [],
         }
         rows = pa.RecordBatchReader.from_batches(schema, _rows(place, schema, paths))
-        storage_options = place.options or None
-        run_write(place.uri, rows, options, replace_where, zone, storage_options, None, None, dialect=Dialect.SPARK)
+        opening = OpenOptions(place.options or None, time_zone=zone)
+        run_write(place.uri, rows, options, opening, replace_where, dialect=Dialect.SPARK)
     finally:
         discard(place, paths)
     return True

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any, Literal
 from deltafast import _core
 from deltafast._expr.constraints import bind_rows, expressions
 from deltafast._expr.render import to_spark_sql
+from deltafast._handle import OpenOptions
 from deltafast._util.column_mapping import MappingMode
 from deltafast._util.dialect import Dialect
-from deltafast._util.open_options import core_open_options
 from deltafast._util.options import commit_options, names
 from deltafast._util.write_modes import AS_SELECT_MODES, OverwriteScope, WriteMode
 from deltafast.exceptions import CommitUnknownError, DeltaProtocolError, ErrorCode, InvalidArgumentError, warn
@@ -299,7 +299,7 @@ def _planned(session: Session, frame: Any, place: Place, settings: WriteOptions)
         schema=json.dumps(_schema(frame)),
         snapshot=access.snapshot,
         storage_options=access.options,
-        open_options=core_open_options(session.zone, None, allow_external_paths=False),
+        open_options=OpenOptions(time_zone=session.zone).core_options(),
         committer=access.committer,
     )
     if plan is not None:
@@ -413,11 +413,7 @@ def _by_executors(
         "mapped": mapped is not MappingMode.NONE,
         "identities": target["identities"],
     }
-    replaced = (
-        None
-        if replace_where is None
-        else bind_rows(replace_where, plan.schema, dialect=Dialect.SPARK, zone=session.zone, ansi=session.is_ansi)
-    )
+    replaced = None if replace_where is None else bind_rows(replace_where, plan.schema, session.expression_context)
     constraints = expressions(predicate=replaced)
     # The core refuses a predicate that is not bound.
     writes_change_data = plan.plan_replacement(constraints)
@@ -490,10 +486,8 @@ def _through_driver(
 
     _check_collations(frame, None, place)
     settings = {"keys": [], **settings, "encoding": encoding(None, session.zone)}
-    rows, storage_options = frame.toArrow(), place.options or None
-    run_write(
-        place.uri, rows, settings, replace_where, session.zone, storage_options, None, None, dialect=Dialect.SPARK
-    )
+    opening = OpenOptions(place.options or None, time_zone=session.zone)
+    run_write(place.uri, frame.toArrow(), settings, opening, replace_where, dialect=Dialect.SPARK)
     return DeltaTable(place.uri, storage_options=place.options or None).version()
 
 
