@@ -69,6 +69,8 @@ check: $(VENV)/.dev $(VENV)/.built ## Formats, layers, lints, types, stubs and t
 	$(PY) dev/check_messages.py
 	$(PY) dev/check_tags.py --self-test
 	$(PY) dev/check_tags.py
+	$(PY) dev/check_parameters.py --self-test
+	$(PY) dev/check_parameters.py
 	$(PY) dev/make_core_types.py --check
 	$(VENV)/bin/ruff format --check $(wildcard $(SOURCES))
 	$(VENV)/bin/ruff check $(wildcard $(SOURCES))
