@@ -8,7 +8,7 @@ meaning here is accepted where the rows are the same with it, and otherwise refu
 from __future__ import annotations
 
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast, overload
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias, cast, overload
 
 from deltafast._handle import handle_of
 from deltafast._libraries import names_missing
@@ -264,8 +264,8 @@ def write_delta(
     if not isinstance(frame, pl.DataFrame):  # pyright: ignore[reportUnnecessaryIsInstance]
         message = f"write_delta takes a Polars data frame, not a {type(frame).__name__}: sink_delta takes lazy frames"
         raise InvalidArgumentError(message)
-    given = (mode, storage_options, credential_provider, delta_write_options, delta_merge_options)
-    return _write(lambda: frame, frame.schema, target, *given)
+    arguments = _WriteArguments(mode, storage_options, credential_provider, delta_write_options, delta_merge_options)
+    return _write(lambda: frame, frame.schema, target, arguments)
 
 
 @overload
@@ -348,23 +348,30 @@ def sink_delta(
     options: dict[str, Any] = {"engine": engine}
     if optimizations is not None:
         options["optimizations"] = optimizations
-    given = (mode, storage_options, credential_provider, delta_write_options, delta_merge_options)
-    return _write(lambda: lazy_frame_stream(lazy_frame, options), lazy_frame.collect_schema(), target, *given)
+    arguments = _WriteArguments(mode, storage_options, credential_provider, delta_write_options, delta_merge_options)
+    return _write(lambda: lazy_frame_stream(lazy_frame, options), lazy_frame.collect_schema(), target, arguments)
+
+
+class _WriteArguments(NamedTuple):
+    """Arguments that `write_delta` and `sink_delta` share."""
+
+    mode: _SaveMode | Literal["merge"]
+    storage_options: Mapping[str, Any] | None
+    credential_provider: _Credentials
+    delta_write_options: Mapping[str, Any] | None
+    delta_merge_options: Mapping[str, Any] | None
 
 
 def _write(
     rows: Callable[[], ArrowStreamExportable],
     schema: Mapping[str, Any],
     target: _Source,
-    mode: _SaveMode | Literal["merge"],
-    storage_options: Mapping[str, Any] | None,
-    credential_provider: _Credentials,
-    delta_write_options: Mapping[str, Any] | None,
-    delta_merge_options: Mapping[str, Any] | None,
+    arguments: _WriteArguments,
 ) -> TableMerger | None:
     """Write rows, or begin a MERGE; see `write_delta`."""
     from deltafast._interop.polars_arguments import check_own_options, check_types, with_credentials
 
+    mode, storage_options, credential_provider, delta_write_options, delta_merge_options = arguments
     check_types(schema)
     if mode == _MERGE and not delta_merge_options:
         message = "a merge needs delta_merge_options with its predicate: {'predicate': 's.id = t.id', ...}"

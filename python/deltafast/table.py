@@ -1001,20 +1001,15 @@ class DeltaTable(HandleOwner):
             ...     print(batch.rows.read_all().to_pylist())
             [{'id': 4, 'city': 'Bonn'}]
         """
-        from deltafast._ops.change_stream import stream_changes
+        from deltafast._ops.change_stream import RemovalPolicy, StreamSettings, stream_changes
 
         self._handle.require_log("stream_changes")
-        return stream_changes(
-            self._handle,
-            cursor,
-            change_data_feed=change_data_feed,
-            max_files=max_files,
-            max_bytes=max_bytes,
-            starting_version=starting_version,
-            on_change=on_change,
-            columns=columns,
-            predicate=predicate,
-        )
+        if on_change not in tuple(RemovalPolicy):
+            message = f"on_change must be error, skip or rows, not {on_change!r}"
+            raise InvalidArgumentError(message)
+        policy = RemovalPolicy(on_change)
+        settings = StreamSettings(change_data_feed, policy, max_files, max_bytes, columns, predicate)
+        return stream_changes(self._handle, cursor, starting_version, settings)
 
     # --- other libraries -------------------------------------------------------------------------
 
@@ -1873,8 +1868,8 @@ def _reopen(
     cls: type[DeltaTable], uri: str, version: int, config: DeltaTableConfig, options: OpenOptions
 ) -> DeltaTable:
     storage_options, *_ = options
-    others = {name: value for name, value in options._asdict().items() if name != "storage_options"}
-    return cls(uri, version, storage_options, *config, **others)
+    keyword_options = {name: value for name, value in options._asdict().items() if name != "storage_options"}
+    return cls(uri, version, storage_options, *config, **keyword_options)
 
 
 def _clustering_columns(configuration: str | None, schema: Schema) -> list[str]:

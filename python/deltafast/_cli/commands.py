@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from deltafast._cli import show
-from deltafast._cli.opening import UsageError, column_names, is_watched, open_table
+from deltafast._cli.opening import UsageError, column_names, is_watched
 from deltafast._display import size_text
 from deltafast._doctor.finding import FindingLevel
 from deltafast._libraries import is_installed, require
@@ -16,6 +16,7 @@ from deltafast._util.values import from_epoch_ms
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from deltafast._cli.opening import CommonArguments
     from deltafast._core_types import VacuumOptions
     from deltafast._sql.query_result import QueryResult
 
@@ -37,9 +38,9 @@ __all__ = [
 _OF_SQL = {"storage_options", "commit_properties", "time_zone", "progress", "external_access"}
 
 
-def info(table: str, storage: dict[str, str] | None, as_json: bool, version: int | None) -> None:
+def info(common: CommonArguments) -> None:
     """Show schema, size, properties and features of a table."""
-    opened = open_table(table, storage, version)
+    opened = common.open()
     detail: dict[str, Any] = opened.detail()
     detail["version"] = opened.version()
     fields = [
@@ -51,7 +52,7 @@ def info(table: str, storage: dict[str, str] | None, as_json: bool, version: int
         }
         for field in opened.schema().fields
     ]
-    if as_json:
+    if common.as_json:
         show.machine(detail | {"schema": fields})
         return
     said = {
@@ -80,10 +81,10 @@ def _type_text(field: Any) -> str:
     return sql_name(type_from_json(tree_of(field.type)))
 
 
-def history(table: str, storage: dict[str, str] | None, as_json: bool, limit: int | None) -> None:
+def history(common: CommonArguments, limit: int | None) -> None:
     """Show the operations on a table, newest first."""
-    entries = open_table(table, storage).history(limit)
-    if as_json:
+    entries = common.open().history(limit)
+    if common.as_json:
         show.machine(entries)
         return
     names = ["version", "time", "operation", "parameters", "metrics"]
@@ -108,32 +109,22 @@ def _pairs(values: dict[str, Any] | None, *, brief: bool = False) -> str:
     return ", ".join(f"{key}={value}" for key, value in given.items())
 
 
-def files(
-    table: str, storage: dict[str, str] | None, as_json: bool, version: int | None, where: str | None, limit: int
-) -> None:
+def files(common: CommonArguments, where: str | None, limit: int) -> None:
     """Show the files of a table, with partition values, rows and deleted rows."""
     require("pyarrow")
 
-    opened = open_table(table, storage, version)
+    opened = common.open()
     parts = [f"partition.{name}" for name in opened.metadata().partition_columns]
     wanted = ["path", "size_bytes", "num_records", "deletion_vector.cardinality", *parts]
     found = opened.get_add_actions(flatten=True, columns=wanted, predicate=where).select(wanted)
     shown = ["path", "bytes", "rows", "deleted", *opened.metadata().partition_columns]
-    _table(found.rename_columns(shown).slice(0, limit), as_json, more=found.num_rows - limit)
+    _table(found.rename_columns(shown).slice(0, limit), common.as_json, more=found.num_rows - limit)
 
 
-def head(
-    table: str,
-    storage: dict[str, str] | None,
-    as_json: bool,
-    version: int | None,
-    rows: int,
-    columns: str | None,
-    where: str | None,
-) -> None:
+def head(common: CommonArguments, rows: int, columns: str | None, where: str | None) -> None:
     """Show some rows of a table."""
-    opened = open_table(table, storage, version)
-    _table(opened.to_pyarrow_table(columns=column_names(columns), filters=where, limit=rows), as_json)
+    opened = common.open()
+    _table(opened.to_pyarrow_table(columns=column_names(columns), filters=where, limit=rows), common.as_json)
 
 
 def sql(
@@ -191,20 +182,13 @@ def _table(found: pa.Table, as_json: bool, more: int = 0) -> None:
 
 
 def optimize(
-    table: str,
-    storage: dict[str, str] | None,
-    as_json: bool,
-    where: str | None,
-    columns: str | None,
-    full: bool,
-    purge: bool,
-    target_size: int | None,
+    common: CommonArguments, where: str | None, columns: str | None, full: bool, purge: bool, target_size: int | None
 ) -> None:
     """Compact small files into large ones, cluster a clustered table, or Z-order a table."""
     if (columns is not None) + full + purge > 1 or (full and where is not None):
         message = "--z-order, --full and --purge exclude each other, --full and --where too"
         raise UsageError(message)
-    opened, progress = open_table(table, storage), is_watched(as_json)
+    opened, progress = common.open(), common.is_watched
     if full:
         metrics = opened.optimize.cluster(full=True, target_size=target_size, progress=progress)
     elif purge:
@@ -213,7 +197,7 @@ def optimize(
         metrics = opened.optimize.compact(where, target_size, progress=progress)
     else:
         metrics = opened.optimize.z_order(column_names(columns) or [], where, target_size, progress=progress)
-    if as_json:
+    if common.as_json:
         show.machine(metrics | {"version": opened.version()})
         return
     removed, added = metrics["numFilesRemoved"], metrics["numFilesAdded"]
@@ -221,23 +205,15 @@ def optimize(
     show.line(done)
 
 
-def vacuum(
-    table: str,
-    storage: dict[str, str] | None,
-    as_json: bool,
-    dry_run: bool,
-    hours: float | None,
-    force: bool,
-    lite: bool,
-) -> None:
+def vacuum(common: CommonArguments, dry_run: bool, hours: float | None, force: bool, lite: bool) -> None:
     """Delete files that no version needs any more."""
     from deltafast._handle import handle_of
     from deltafast._ops.vacuum import vacuum as delete_files
 
-    opened = open_table(table, storage)
+    opened = common.open()
     options: VacuumOptions = {"dry_run": dry_run, "enforce_retention": not force, "full": not lite}
-    paths = delete_files(handle_of(opened), hours, options, progress=is_watched(as_json))
-    if as_json:
+    paths = delete_files(handle_of(opened), hours, options, progress=common.is_watched)
+    if common.as_json:
         show.machine({"dry_run": dry_run, "files": paths})
         return
     for path in paths:
@@ -245,41 +221,34 @@ def vacuum(
     show.line(f"{len(paths):,} files {'would be' if dry_run else 'were'} deleted", err=True)
 
 
-def checkpoint(table: str, storage: dict[str, str] | None, as_json: bool) -> None:
+def checkpoint(common: CommonArguments) -> None:
     """Write a checkpoint, so that readers need no older commits."""
-    opened = open_table(table, storage)
-    opened.create_checkpoint(progress=is_watched(as_json))
-    if as_json:
+    opened = common.open()
+    opened.create_checkpoint(progress=common.is_watched)
+    if common.as_json:
         show.machine({"version": opened.version()})
     else:
         show.line(f"checkpoint of version {opened.version()} written")
 
 
-def doctor(table: str, storage: dict[str, str] | None, as_json: bool, deep: bool) -> int:
+def doctor(common: CommonArguments, deep: bool) -> int:
     """Find defects of a table, and suggest remedies. Exits with 1 if there is a problem."""
     from deltafast.doctor import examine
 
-    found = examine(table, storage, deep=deep)
-    if as_json:
+    found = examine(common.table, common.storage, deep=deep)
+    if common.as_json:
         show.machine([dataclasses.asdict(finding) for finding in found])
     else:
-        show.findings(found, table)
+        show.findings(found, common.table)
     return 1 if any(finding.level is FindingLevel.PROBLEM for finding in found) else 0
 
 
 def explain(
-    table: str,
-    storage: dict[str, str] | None,
-    as_json: bool,
-    version: int | None,
-    where: str | None,
-    columns: str | None,
-    footers: bool,
-    min_pruning: float | None,
+    common: CommonArguments, where: str | None, columns: str | None, footers: bool, min_pruning: float | None
 ) -> int:
     """Show which files and row groups a condition excludes, by what, and what would exclude more."""
-    found = open_table(table, storage, version).explain(where, column_names(columns), row_groups=footers)
-    if as_json:
+    found = common.open().explain(where, column_names(columns), row_groups=footers)
+    if common.as_json:
         show.machine(found.to_dict())
     else:
         show.lines(str(found))
@@ -291,26 +260,19 @@ def explain(
     return 1
 
 
-def layout(
-    table: str,
-    storage: dict[str, str] | None,
-    as_json: bool,
-    version: int | None,
-    output: str | None,
-    versions: int,
-) -> None:
+def layout(common: CommonArguments, output: str | None, versions: int) -> None:
     """Show the layout of a table: file sizes, partitions, overlap of bounds, deleted rows, over versions."""
     from deltafast.layout import measure
 
     if output is not None:
         _need_plots()
         _need_folder(output)
-    found = measure(open_table(table, storage, version), versions=versions)
+    found = measure(common.open(), versions=versions)
     if output is not None:
         from deltafast._layout.picture import draw
 
         draw(found, output)
-    if as_json:
+    if common.as_json:
         show.machine(found.to_dict())
     elif output is None:
         show.layout(found)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 from deltafast import _core
 from deltafast._cli import commands, row_commands, table_commands
-from deltafast._cli.opening import UsageError
+from deltafast._cli.opening import CommonArguments, UsageError
 from deltafast.exceptions import printable
 
 if TYPE_CHECKING:
@@ -108,6 +108,9 @@ def parse(arguments: Sequence[str] | None) -> tuple[Callable[..., int | None], d
     for name, value in given.items():
         if name not in _FILES:
             _check_text(value)
+    if "table" in given:
+        common = {name: given.pop(name) for name in CommonArguments._fields if name in given}
+        given["common"] = CommonArguments(**common)
     return run, given
 
 
@@ -264,7 +267,9 @@ def _add_table_commands(command: Callable[..., Any]) -> None:
     option = command(table_commands.clone, old_version=True)
     option("target", metavar="TARGET", help="Path or URL of the new table, in the same store.")
     option = command(table_commands.restore)
-    option("-v", "--version", type=_at_least(0), help="The version to return to.")
+    option(
+        "-v", "--version", dest="older_version", metavar="VERSION", type=_at_least(0), help="The version to return to."
+    )
     option("--timestamp", help="The newest version of this time: 2026-01-31T12:00:00Z.")
     option = command(table_commands.alter)
     option("--add-column", metavar="COLUMN", action="append", help='A column as in CREATE TABLE: "name STRING".')

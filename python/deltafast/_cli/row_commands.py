@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from deltafast._cli import show
-from deltafast._cli.opening import UsageError, column_names, is_watched, open_table
+from deltafast._cli.opening import UsageError, column_names
 from deltafast._delta_keys import ENABLE_CHANGE_DATA_FEED
 from deltafast.exceptions import TableNotFoundError
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from deltafast._cli.opening import CommonArguments
     from deltafast._interop.record_batch_reader import RecordBatchReader
     from deltafast.table import DeltaTable
 
@@ -48,16 +49,16 @@ _FORMATS = {
 }
 
 
-def diff(table: str, storage: dict[str, str] | None, as_json: bool, older: int, newer: int) -> None:
+def diff(common: CommonArguments, older: int, newer: int) -> None:
     """Show what changed between two versions: columns, properties, features, files and, by the change feed, rows."""
-    before, after = open_table(table, storage, older), open_table(table, storage, newer)
+    before, after = (common._replace(version=version).open() for version in (older, newer))
     facts = [_facts(before), _facts(after)]
     names = list(dict.fromkeys([*facts[0], *facts[1]]))
     changed = {
         name: [facts[0].get(name), facts[1].get(name)] for name in names if facts[0].get(name) != facts[1].get(name)
     }
     changes = _changed_rows(after, older, newer)
-    if as_json:
+    if common.as_json:
         show.machine({"older": older, "newer": newer, "changed": changed, "rows": changes})
         return
     show.rows(["", f"version {older}", f"version {newer}"], [[name, *values] for name, values in changed.items()])
@@ -106,20 +107,14 @@ def _changed_rows(table: DeltaTable, older: int, newer: int) -> dict[str, int] |
 
 
 def tail(
-    table: str,
-    storage: dict[str, str] | None,
-    as_json: bool,
-    starting_version: int | None,
-    where: str | None,
-    follow: bool,
-    interval: float,
+    common: CommonArguments, starting_version: int | None, where: str | None, follow: bool, interval: float
 ) -> None:
     """Show changed rows: of the newest version, or from a version on; with --follow until Ctrl-C.
 
     The rows are those of the change data feed, or without one those that commits append. With --json each row is one
     line.
     """
-    opened = open_table(table, storage)
+    opened = common.open()
     feed = opened.metadata().configuration.get(ENABLE_CHANGE_DATA_FEED, "").lower() == "true"
     start = opened.version() if starting_version is None else starting_version
     cursor: Any = None
@@ -131,7 +126,7 @@ def tail(
         )
         for change in changes:
             for batch in change.rows:
-                head = _print_rows(batch, head, as_json)
+                head = _print_rows(batch, head, common.as_json)
             cursor = change.cursor
         sys.stdout.flush()
         if not follow:
@@ -155,24 +150,15 @@ def _print_rows(batch: pa.RecordBatch, head: list[str] | None, as_json: bool) ->
     return names if rows else head or []
 
 
-def export(
-    table: str,
-    storage: dict[str, str] | None,
-    as_json: bool,
-    version: int | None,
-    output: str,
-    columns: str | None,
-    where: str | None,
-    force: bool,
-) -> None:
+def export(common: CommonArguments, output: str, columns: str | None, where: str | None, force: bool) -> None:
     """Write rows to a file: .parquet, .csv, .jsonl, .arrow or .feather; `-` is CSV on standard output.
 
     The file is complete when it appears under its name.
     """
-    opened = open_table(table, storage, version)
-    rows = opened.scan(columns=column_names(columns), predicate=where, progress=is_watched(as_json) and output != "-")
+    opened = common.open()
+    rows = opened.scan(columns=column_names(columns), predicate=where, progress=common.is_watched and output != "-")
     if output == "-":
-        if as_json:
+        if common.as_json:
             message = "--json describes the file, which standard output is not; give a file"
             raise UsageError(message)
         _write(FileFormat.CSV, rows, sys.stdout.buffer)
@@ -190,7 +176,7 @@ def export(
     except BaseException:
         part.unlink(missing_ok=True)
         raise
-    if as_json:
+    if common.as_json:
         show.machine({"file": output, "rows": count, "version": opened.version()})
     else:
         show.line(f"{count:,} rows of version {opened.version()} written to {output}")
@@ -247,36 +233,32 @@ def _writer(kind: FileFormat, schema: pa.Schema, file: Any) -> Generator[Callabl
             yield writer.write
 
 
-def append(
-    table: str, storage: dict[str, str] | None, as_json: bool, files: list[str], create: bool, merge_schema: bool
-) -> None:
+def append(common: CommonArguments, files: list[str], create: bool, merge_schema: bool) -> None:
     """Append the rows of files (Parquet, CSV, JSON lines, Arrow) in one commit."""
     from deltafast.writer import write_deltalake
 
     rows = _rows_of(files)
     mode: Any = "merge" if merge_schema else None
     try:
-        opened = open_table(table, storage)
+        opened = common.open()
     except TableNotFoundError:
         if not create:
             raise
-        write_deltalake(table, rows, storage_options=storage, progress=is_watched(as_json))
-        opened = open_table(table, storage)
+        write_deltalake(common.table, rows, storage_options=common.storage, progress=common.is_watched)
+        opened = common.open()
         metrics = dict(opened.history(1)[0].get("operationMetrics") or {})
     else:
-        metrics = opened.append(rows, schema_mode=mode, progress=is_watched(as_json))
-    _report(metrics, opened, as_json)
+        metrics = opened.append(rows, schema_mode=mode, progress=common.is_watched)
+    _report(metrics, opened, common.as_json)
 
 
-def merge(
-    table: str, storage: dict[str, str] | None, as_json: bool, files: list[str], keys: str, merge_schema: bool
-) -> None:
+def merge(common: CommonArguments, files: list[str], keys: str, merge_schema: bool) -> None:
     """Update the rows that have the keys of a row of files, and insert the other rows of the files."""
-    opened = open_table(table, storage)
+    opened = common.open()
     metrics = opened.upsert(
-        _rows_of(files), column_names(keys) or [], merge_schema=merge_schema, progress=is_watched(as_json)
+        _rows_of(files), column_names(keys) or [], merge_schema=merge_schema, progress=common.is_watched
     )
-    _report(metrics, opened, as_json)
+    _report(metrics, opened, common.as_json)
 
 
 def _rows_of(files: Iterable[str]) -> Any:

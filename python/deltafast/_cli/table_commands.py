@@ -7,25 +7,26 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from deltafast._cli import show
-from deltafast._cli.opening import UsageError, is_watched, open_table
+from deltafast._cli.opening import UsageError
 from deltafast.exceptions import printable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from deltafast._cli.opening import CommonArguments
     from deltafast.table import DeltaTable
 
 __all__ = ["alter", "check_store", "clone", "convert", "create", "restore", "schema"]
 
 
-def schema(table: str, storage: dict[str, str] | None, as_json: bool, version: int | None, ddl: bool) -> None:
+def schema(common: CommonArguments, ddl: bool) -> None:
     """Show the columns of a table, or with --ddl the statement that creates a table like it."""
     from deltafast._cli.ddl import create_statement, sql_type
 
-    opened = open_table(table, storage, version)
+    opened = common.open()
     if ddl:
         statement = create_statement(opened)
-        if as_json:
+        if common.as_json:
             show.machine({"statement": statement})
             return
         if printable(statement, keep="\n") != statement:  # strings have escapes of SQL, names have none
@@ -34,7 +35,7 @@ def schema(table: str, storage: dict[str, str] | None, as_json: bool, version: i
         show.lines(statement)
         return
     found = json.loads(opened.schema().to_json())
-    if as_json:
+    if common.as_json:
         show.machine(found)
         return
     values = [
@@ -45,9 +46,7 @@ def schema(table: str, storage: dict[str, str] | None, as_json: bool, version: i
 
 
 def create(
-    table: str,
-    storage: dict[str, str] | None,
-    as_json: bool,
+    common: CommonArguments,
     columns: str | None,
     like: str | None,
     partition_by: str | None,
@@ -65,10 +64,10 @@ def create(
         if partition_by or cluster_by or properties or comment:
             message = "--like takes the whole definition of the other table; change the new one with `alter`"
             raise UsageError(message)
-        _run(create_statement(open_table(like, storage), table), storage)
-        _report(open_table(table, storage), as_json)
+        _run(create_statement(common._replace(table=like).open(), common.table), common.storage)
+        _report(common.open(), common.as_json)
         return
-    parts = [f"CREATE TABLE delta.{quoted(table)} ({columns}) USING DELTA"]
+    parts = [f"CREATE TABLE delta.{quoted(common.table)} ({columns}) USING DELTA"]
     if partition_by:
         parts.append(f"PARTITIONED BY ({partition_by})")
     if cluster_by:
@@ -78,42 +77,38 @@ def create(
     if properties:
         pairs = ", ".join(f"{string(key)} = {string(value)}" for key, value in properties.items())
         parts.append(f"TBLPROPERTIES ({pairs})")
-    _run(" ".join(parts), storage)
-    _report(open_table(table, storage), as_json)
+    _run(" ".join(parts), common.storage)
+    _report(common.open(), common.as_json)
 
 
-def convert(table: str, storage: dict[str, str] | None, as_json: bool, partition_by: str | None) -> None:
+def convert(common: CommonArguments, partition_by: str | None) -> None:
     """Make a table of a folder of Parquet files, which are not rewritten."""
     from deltafast._cli.ddl import quoted
 
     partitions = f" PARTITIONED BY ({partition_by})" if partition_by else ""
-    _run(f"CONVERT TO DELTA parquet.{quoted(table)}{partitions}", storage, progress=is_watched(as_json))
-    _report(open_table(table, storage), as_json)
+    _run(f"CONVERT TO DELTA parquet.{quoted(common.table)}{partitions}", common.storage, progress=common.is_watched)
+    _report(common.open(), common.as_json)
 
 
-def clone(table: str, storage: dict[str, str] | None, as_json: bool, version: int | None, target: str) -> None:
+def clone(common: CommonArguments, target: str) -> None:
     """Make a shallow clone: a new table that shares the files of a version."""
-    opened = open_table(table, storage, version)
-    _report(opened.clone(target, storage_options=storage, progress=is_watched(as_json)), as_json)
+    opened = common.open()
+    _report(opened.clone(target, storage_options=common.storage, progress=common.is_watched), common.as_json)
 
 
-def restore(
-    table: str, storage: dict[str, str] | None, as_json: bool, version: int | None, timestamp: str | None
-) -> None:
+def restore(common: CommonArguments, older_version: int | None, timestamp: str | None) -> None:
     """Commit a new version with the rows, schema and properties of an older one."""
-    target = timestamp if version is None else version
-    if target is None or (version is not None and timestamp is not None):
+    target = timestamp if older_version is None else older_version
+    if target is None or (older_version is not None and timestamp is not None):
         message = "give either --version or --timestamp"
         raise UsageError(message)
-    opened = open_table(table, storage)
-    metrics = opened.restore(target, progress=is_watched(as_json))
-    _report(opened, as_json, metrics)
+    opened = common.open()
+    metrics = opened.restore(target, progress=common.is_watched)
+    _report(opened, common.as_json, metrics)
 
 
 def alter(
-    table: str,
-    storage: dict[str, str] | None,
-    as_json: bool,
+    common: CommonArguments,
     add_column: list[str] | None,
     drop_column: list[str] | None,
     rename_column: dict[str, str] | None,
@@ -144,21 +139,21 @@ def alter(
     if not clauses:
         message = "there is nothing to change; see deltafast alter --help"
         raise UsageError(message)
-    opened = open_table(table, storage)
+    opened = common.open()
     for clause in clauses:
-        _run(f"ALTER TABLE t {clause}", storage, t=opened)
-    _report(opened, as_json)
+        _run(f"ALTER TABLE t {clause}", common.storage, t=opened)
+    _report(opened, common.as_json)
 
 
-def check_store(table: str, storage: dict[str, str] | None, as_json: bool) -> int:
+def check_store(common: CommonArguments) -> int:
     """Test whether tables can safely be written at a location. Exits with 1 if not.
 
     The test writes about 1,200 small objects below the location and deletes them again.
     """
     from deltafast.check import check_store as check
 
-    found = check(table, storage)
-    if as_json:
+    found = check(common.table, common.storage)
+    if common.as_json:
         show.machine(
             {"url": found.url, "safe": found.safe, "findings": [dataclasses.asdict(f) for f in found.findings]}
         )

@@ -499,25 +499,19 @@ class DeltaTable(PlainTable, metaclass=_Both):
             super().create_write_transaction(_as_in_log(actions, self.table_uri), *arguments, **options)
 
     @also_by_position(*HOOKS_FIRST, "full", "keep_versions")
+    @_called_as(PlainTable.vacuum)
     def vacuum(
         self,
         retention_hours: float | None = None,
         dry_run: bool = True,
         enforce_retention_duration: bool = True,
-        *,
-        commit_properties: CommitProperties | None = None,
-        post_commithook_properties: PostCommitHookProperties | None = None,
-        full: bool = False,
-        keep_versions: Sequence[int] | None = None,
-        inventory: object | None = None,
-        progress: Progress = False,
+        **options: Any,
     ) -> list[str]:
         """See `DeltaTable.vacuum`."""
-        order = (dry_run, retention_hours, enforce_retention_duration, commit_properties, post_commithook_properties)
-        beyond = {"inventory": inventory, "progress": progress}
-        given = {name: value for name, value in beyond.items() if value is not None and value is not False}
+        commit, hooks = (options.pop(name, None) for name in COMMIT_ARGUMENTS)
+        order = (dry_run, retention_hours, enforce_retention_duration, commit, hooks, options.pop("full", False))
         with in_their_words():
-            return self._table.vacuum(*order, full, keep_versions, **given)
+            return self._table.vacuum(*order, options.pop("keep_versions", None), **options)
 
     def _commit_infos(self, limit: int | None) -> list[dict[str, Any]]:
         return [json.loads(line) for line in self._table.history(limit)]

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from deltafast._handle import TableHandle
     from deltafast._util.filters import Predicate
 
-__all__ = ["ChangeBatch", "ChangeStream", "StreamFile", "StreamPosition", "stream_changes"]
+__all__ = ["ChangeBatch", "ChangeStream", "StreamFile", "StreamPosition", "StreamSettings", "stream_changes"]
 
 _FORMAT: Final = 1
 
@@ -46,6 +46,17 @@ class ChangeBatch(NamedTuple):
     rows: pa.RecordBatchReader
     #: Plain JSON, to be stored with the result of the batch and passed to the next `stream_changes`.
     cursor: dict[str, Any]
+
+
+class StreamSettings(NamedTuple):
+    """What a stream returns of each commit, and how it divides it into batches; see `DeltaTable.stream_changes`."""
+
+    change_data_feed: bool
+    on_change: RemovalPolicy
+    max_files: int | None = None
+    max_bytes: int | None = None
+    columns: Sequence[str] | None = None
+    predicate: Predicate | None = None
 
 
 @dataclass(frozen=True)
@@ -74,50 +85,26 @@ class _Piece(NamedTuple):
 def stream_changes(
     table: TableHandle,
     cursor: Mapping[str, Any] | None,
-    *,
-    change_data_feed: bool,
-    max_files: int | None,
-    max_bytes: int | None,
     starting_version: int | Literal["latest"] | None,
-    on_change: Literal["error", "skip", "rows"],
-    columns: Sequence[str] | None,
-    predicate: Predicate | None,
+    settings: StreamSettings,
 ) -> Iterator[ChangeBatch]:
     """See `DeltaTable.stream_changes`."""
     # Before the first batch is asked for.
     require("pyarrow")
 
-    if on_change not in tuple(RemovalPolicy):
-        message = f"on_change must be error, skip or rows, not {on_change!r}"
-        raise InvalidArgumentError(message)
-    for name, limit in (("max_files", max_files), ("max_bytes", max_bytes)):
+    for name, limit in (("max_files", settings.max_files), ("max_bytes", settings.max_bytes)):
         if limit is not None and limit < 1:
             message = f"{name} must be at least 1, not {limit}"
             raise InvalidArgumentError(message)
-    stream = ChangeStream(
-        table.pinned(), change_data_feed, max_files, max_bytes, RemovalPolicy(on_change), columns, predicate
-    )
+    stream = ChangeStream(table.pinned(), settings)
     place, batch = stream.begin(cursor, starting_version)
     return stream.run(place, batch)
 
 
 class ChangeStream:
-    def __init__(
-        self,
-        table: TableHandle,
-        change_data_feed: bool,
-        max_files: int | None,
-        max_bytes: int | None,
-        on_change: RemovalPolicy,
-        columns: Sequence[str] | None,
-        predicate: Predicate | None,
-    ) -> None:
+    def __init__(self, table: TableHandle, settings: StreamSettings) -> None:
         self.table = table
-        self.change_data_feed = change_data_feed
-        self.limits = max_files, max_bytes
-        self.on_change = on_change
-        self.columns = columns
-        self.predicate = predicate
+        self.settings = settings
         self.id = table.metadata().id
 
     # --- start positions and cursors -------------------------------------------------------------
@@ -158,7 +145,7 @@ class ChangeStream:
         if cursor["table"] != self.id:
             message = f"the cursor is of another table ({cursor['table']}): this one was replaced, start without cursor"
             raise InvalidArgumentError(message)
-        if cursor["change_data_feed"] != self.change_data_feed:
+        if cursor["change_data_feed"] != self.settings.change_data_feed:
             setting = f"change_data_feed={cursor['change_data_feed']}"
             message = f"the cursor belongs to a stream with {setting}; start over without a cursor to change that"
             raise InvalidArgumentError(message)
@@ -169,7 +156,7 @@ class ChangeStream:
         return {
             "format": _FORMAT,
             "table": self.id,
-            "change_data_feed": self.change_data_feed,
+            "change_data_feed": self.settings.change_data_feed,
             "version": place.version,
             "index": place.index,
             "snapshot": place.snapshot,
@@ -202,7 +189,7 @@ class ChangeStream:
             commit = self.commit(commits, place.version)
             if commit.table_id is not None and pieces:
                 break
-            if self.change_data_feed:
+            if self.settings.change_data_feed:
                 if pieces and not self.fits(files + commit.feed_files, size + commit.feed_bytes):
                     break
                 if commit.feed_files:
@@ -232,7 +219,7 @@ class ChangeStream:
 
     def fits(self, files: int, size: int) -> bool:
         """Return whether a batch of this size is within the limits."""
-        max_files, max_bytes = self.limits
+        max_files, max_bytes = self.settings.max_files, self.settings.max_bytes
         return (max_files is None or files <= max_files) and (max_bytes is None or size <= max_bytes)
 
     def fitting(self, rest: list[StreamFile], files: int, size: int) -> int:
@@ -247,9 +234,9 @@ class ChangeStream:
 
     def new_files(self, commit: _core.CommitFiles, place: StreamPosition) -> list[StreamFile]:
         """Return the files of a commit whose rows are new."""
-        if not commit.removes or self.on_change is RemovalPolicy.ROWS:
+        if not commit.removes or self.settings.on_change is RemovalPolicy.ROWS:
             return [StreamFile(*add) for add in commit.adds]
-        if self.on_change is RemovalPolicy.SKIP:
+        if self.settings.on_change is RemovalPolicy.SKIP:
             return []
         message = (
             f"version {place.version} deletes or changes rows, which a stream of appended rows cannot represent: read "
@@ -304,13 +291,13 @@ class ChangeStream:
         import pyarrow as pa
 
         schema: Any = table.arrow_schema()
-        if self.change_data_feed:
+        if self.settings.change_data_feed:
             schema = schema.append(pa.field("_change_type", pa.string()))
             schema = schema.append(pa.field("_commit_version", pa.int64()))
             schema = schema.append(pa.field("_commit_timestamp", pa.timestamp("us", "UTC")))
-        if self.columns is None:
+        if self.settings.columns is None:
             return schema
-        return pa.schema([schema.field(name) for name in self.columns])
+        return pa.schema([schema.field(name) for name in self.settings.columns])
 
     def piece(self, piece: _Piece) -> pa.RecordBatchReader:
         """Return the rows of one piece."""
@@ -319,15 +306,15 @@ class ChangeStream:
             return _reader(self.changes(version))
         there = self.at(version)
         files = [file.path for file in piece.files]
-        if not self.change_data_feed:
-            return _reader(there.scan(self.columns, self.predicate, files=files))
+        if not self.settings.change_data_feed:
+            return _reader(there.scan(self.settings.columns, self.settings.predicate, files=files))
         return self.inserts(there, files)
 
     def changes(self, version: int) -> _core.ArrowStream:
         """Return the change data feed of a version."""
         there = self.at(version)
-        tree = there.bind(self.predicate, change_data=True)
-        return there.snapshot.cdf(version, version, None, None, names(self.columns), tree, False, False)
+        tree = there.bind(self.settings.predicate, change_data=True)
+        return there.snapshot.cdf(version, version, None, None, names(self.settings.columns), tree, False, False)
 
     def inserts(self, there: TableHandle, files: list[str]) -> pa.RecordBatchReader:
         """Return rows of the snapshot as inserts of its version."""
@@ -340,7 +327,7 @@ class ChangeStream:
         }
         schema = self.schema(there)
         own = [name for name in schema.names if name not in marks]
-        reader = _reader(there.scan(own, self.predicate, files=files))
+        reader = _reader(there.scan(own, self.settings.predicate, files=files))
 
         def batches() -> Iterator[pa.RecordBatch]:
             for batch in reader:

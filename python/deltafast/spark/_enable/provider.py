@@ -23,7 +23,7 @@ from deltafast.spark._session.session import Session, version_number
 from deltafast.spark._session.unity_tables import CATALOG_CLASS
 from deltafast.spark._streaming.stream_source import plan_streams
 from deltafast.spark._write.physical_schema import fits_as_stored
-from deltafast.spark._write.writer import described, write_rows
+from deltafast.spark._write.writer import WriteRequest, described, write_rows
 from deltafast.spark.exceptions import during, set_failure
 
 if TYPE_CHECKING:
@@ -316,7 +316,8 @@ def write_frame(
     if mode is not WriteMode.OVERWRITE:
         # As in delta-spark: without overwrite these options have no effect.
         known = {key: value for key, value in known.items() if key not in _OVERWRITE}
-    write_rows(frame, _path(options), mode, known.pop("replaceWhere", None), known, table, fits=fits)
+    request = WriteRequest(mode, known.pop("replaceWhere", None), known, table)
+    write_rows(frame, _path(options), request, fits=fits)
 
 
 def _path(options: Mapping[str, Any]) -> str:

@@ -23,6 +23,7 @@ from deltafast.spark._session.java_calls import (
     FAILED,
     UNCHANGED,
     FilePlanner,
+    IndexedFiles,
     add_row_count_rule,
     add_row_format_rule,
     add_row_tracking_rule,
@@ -252,7 +253,8 @@ def scan(version: Version, listing: Listing, data: list[dict[str, Any]]) -> Any:
             files = "" if listed.files is None else stack.enter_context(spill(_block(listed, listed.files)))
             words = "" if vectors is None else stack.enter_context(spill(vectors))
             place = version.place.hadoop
-            index = file_index(session, place, version.number, constants, files, listing.size, words, options)
+            indexed_files = IndexedFiles(files, listing.size, words)
+            index = file_index(session, place, version.number, constants, indexed_files, options)
         # If a join removes deleted rows, the frame is tied to the version of the joined bitmaps.
         follows = version.follows and reader is not None
         if listed.files is None or len(listed.files) or follows:

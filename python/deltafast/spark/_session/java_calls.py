@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 from weakref import WeakKeyDictionary, WeakSet
 
 from deltafast.spark._session.java_library import add_service, call_static, construct, load, package_of
@@ -19,6 +19,7 @@ __all__ = [
     "CatalogHandler",
     "FilePlanner",
     "FormatHandler",
+    "IndexedFiles",
     "StatementHandler",
     "StreamHandler",
     "StreamPlanner",
@@ -145,14 +146,23 @@ class _Interface:
         self.implements = [f"{package}.{name}"]
 
 
+class IndexedFiles(NamedTuple):
+    """The files of a file index."""
+
+    #: A file with the list of the files as an Arrow stream; empty to list them for each query.
+    listing: str
+    #: Their bytes.
+    size: int
+    #: A file with the deletion vectors as an Arrow stream; empty if there are none.
+    vectors: str
+
+
 def file_index(
     session: JavaSession,
     root: str,
     version: int,
     partition: Any,
-    files: str,
-    size: int,
-    vectors: str,
+    files: IndexedFiles,
     file_options: Mapping[str, str],
 ) -> Any:
     """Return a file index.
@@ -162,9 +172,7 @@ def file_index(
         root: The location of the table.
         version: Its version.
         partition: The schema of the constants of the files.
-        files: A file with the list of the files as an Arrow stream; empty to list them for each query.
-        size: Their bytes.
-        vectors: A file with the deletion vectors as an Arrow stream; empty if there are none.
+        files: The files.
         file_options: Settings of Hadoop for the files of the table.
     """
     spark = session.spark
@@ -172,7 +180,8 @@ def file_index(
     for key, value in file_options.items():
         configuration.set(key, value)
     context = spark._sc._jsc.sc()
-    return _new(session, "DeltaFileIndex", root, version, partition, files, size, configuration, vectors, context)
+    listing, size, vectors = files
+    return _new(session, "DeltaFileIndex", root, version, partition, listing, size, configuration, vectors, context)
 
 
 def frame_of_index(session: JavaSession, index: Any, columns: Any, reader: Any, file_options: Mapping[str, str]) -> Any:

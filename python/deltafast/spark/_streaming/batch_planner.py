@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from deltafast._handle import handle_of
 from deltafast._interop.record_batch_reader import RecordBatchReader
-from deltafast._ops.change_stream import ChangeStream, RemovalPolicy, StreamFile, StreamPosition
+from deltafast._ops.change_stream import ChangeStream, RemovalPolicy, StreamFile, StreamPosition, StreamSettings
 from deltafast._util.values import to_epoch_ms
 from deltafast.exceptions import DeltaProtocolError, InvalidArgumentError, SchemaMismatchError, VersionNotFoundError
 from deltafast.spark._scan.physical_columns import plain_type
@@ -57,9 +57,8 @@ class StreamPlan:
 
     def __init__(self, table: DeltaTable, options: StreamOptions, schema: list[dict[str, Any]] | None = None) -> None:
         self.table, self.options = pinned(table), options
-        self._log = ChangeStream(
-            handle_of(table).pinned(), options.change_data_feed, None, None, RemovalPolicy.ROWS, None, None
-        )
+        settings = StreamSettings(options.change_data_feed, RemovalPolicy.ROWS)
+        self._log = ChangeStream(handle_of(table).pinned(), settings)
         self._base = table.version()
         own = fields_of(handle_of(table))
         self.fields = own if schema is None else chosen(own, schema, handle_of(table))

@@ -256,7 +256,7 @@ def sink(
         >>> deltafast.spark.read(spark, "copy").count()
         3
     """
-    from deltafast.spark._write.writer import described, write_rows
+    from deltafast.spark._write.writer import WriteRequest, described, write_rows
 
     options = dict(arguments.pop("options", None) or {})
     if mode == WriteMode.OVERWRITE and not any(key.lower() == "partitionoverwritemode" for key in options):
@@ -277,7 +277,7 @@ def sink(
         app = app_id or _query_id(frame)
         counted = options | {"txnAppId": app, "txnVersion": number}
         written: WriteOptions = {**table, "batch": {"query_id": app, "epoch_id": number}}
-        write_rows(frame, path, mode, where, counted, written, **others)
+        write_rows(frame, path, WriteRequest(mode, where, counted, written, **others))
 
     return write_batch
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from deltafast.spark._session.session import Session
     from deltafast.spark._session.storage import Place
 
-__all__ = ["KIND", "write_change_data"]
+__all__ = ["KIND", "deleted_rows", "write_change_data"]
 
 #: The column of the change data feed with the type of change.
 KIND = "_change_type"
@@ -35,8 +35,7 @@ KIND = "_change_type"
 def write_change_data(
     session: Session,
     place: Place,
-    version: int,
-    replaced: BoundTree,
+    deleted_frame: Any,
     columns: Columns,
     new: tuple[str, Any] | None,
     folder: str,
@@ -47,27 +46,34 @@ def write_change_data(
     Args:
         session: The session.
         place: The table.
-        version: The version that is read.
-        replaced: The bound tree that is true for the rows that are deleted.
+        deleted_frame: The result of `deleted_rows`.
         columns: The table's columns after the write.
         new: The folder with the new rows, which Spark wrote, and their schema; None if they are reported elsewhere.
         folder: The folder for the changes, relative to the table's.
         options: Options of Spark's writer for the table's files.
-
-    Raises:
-        DeltaProtocolError: Spark's reader would not find some files of the table.
     """
     from pyspark.sql import functions
 
-    changed, partition = physical(_ended(session, place, version, replaced, columns), columns, functions, (KIND,))
+    changed, partition = physical(deleted_frame, columns, functions, (KIND,))
     if new is not None and _has_files(place, new[0]):
         written = session.spark.read.schema(new[1]).parquet(f"{place.hadoop}/{new[0]}")
         changed = changed.unionByName(written.withColumn(KIND, functions.lit("insert")))
     write_folder(session, changed, partition, place, folder, options)
 
 
-def _ended(session: Session, place: Place, version: int, replaced: BoundTree, columns: Columns) -> Any:
-    """Return the deleted rows, with the columns of the table's new schema."""
+def deleted_rows(session: Session, place: Place, version: int, replaced: BoundTree, columns: Columns) -> Any:
+    """Return the rows that a write deletes, as changes with the columns of the table's new schema.
+
+    Args:
+        session: The session.
+        place: The table.
+        version: The version that is read.
+        replaced: The bound tree that is true for these rows.
+        columns: The table's columns after the write.
+
+    Raises:
+        DeltaProtocolError: Spark's reader would not find some files of the table.
+    """
     from pyspark.sql import functions
 
     rows = Rows(session, DeltaTable(place.uri, version=version, storage_options=place.options or None))

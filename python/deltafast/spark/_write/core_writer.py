@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import json
 from itertools import chain
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from deltafast import _core
 from deltafast._delta_keys import TARGET_FILE_SIZE
 from deltafast._util.writer_properties import WriterProperties, writer_options
+from deltafast.spark._scan.physical_columns import mapping_mode
 from deltafast.spark._session.executor_package import shipped
 from deltafast.spark._session.session import quiet
 from deltafast.spark._session.storage import core_access
@@ -25,28 +26,36 @@ if TYPE_CHECKING:
 
     from deltafast import _core_types
     from deltafast._core_types import FileWriteOptions, WriteTarget, WrittenFiles
+    from deltafast._util.column_mapping import MappingMode
     from deltafast.spark._scan.physical_columns import Columns
     from deltafast.spark._session.session import Session
     from deltafast.spark._session.storage import Place
 
-__all__ = ["only_core_writes", "write_direct"]
+__all__ = ["FileSettings", "mapping_of", "only_core_writes", "write_direct"]
 
 #: Rows per batch that Spark passes to a task.
 _ROWS = "65536"
 
 
+class FileSettings(NamedTuple):
+    """How files are written."""
+
+    #: The compression codec; the table's if None.
+    codec: str | None
+    #: Maximum number of rows in a file; unlimited if 0.
+    most_rows: int
+    #: Whether the rows are also written as inserts of the change data feed.
+    has_change_data: bool
+
+
+def mapping_of(target: WriteTarget) -> MappingMode:
+    """Return the column mapping mode of a table after a write."""
+    protocol, properties = target["protocol"], target["metadata"]["configuration"]
+    return mapping_mode(protocol["minReaderVersion"], protocol.get("readerFeatures"), properties)
+
+
 def write_direct(
-    session: Session,
-    rows: Any,
-    columns: Columns,
-    place: Place,
-    target: WriteTarget,
-    schema: str,
-    mapped: str,
-    codec: str | None,
-    most: int,
-    *,
-    has_change_data: bool,
+    session: Session, rows: Any, columns: Columns, place: Place, plan: _core.TableWrite, settings: FileSettings
 ) -> list[WrittenFiles]:
     """Write the rows on the executors.
 
@@ -55,12 +64,8 @@ def write_direct(
         rows: A frame with the table's columns, from `logical`.
         columns: The table's columns.
         place: The table.
-        target: The table after the write; the rows have new values for its `identities`.
-        schema: The table's schema, as a string.
-        mapped: The column mapping mode.
-        codec: The compression codec of files; the table's if None.
-        most: Maximum number of rows in a file; unlimited if 0.
-        has_change_data: Whether the rows are also written as inserts of the change data feed.
+        plan: The core's plan; the rows have new values for the `identities` of its target.
+        settings: How files are written.
 
     Returns:
         The files of each task, for `TableWrite.run_written`.
@@ -69,23 +74,24 @@ def write_direct(
         ConstraintViolatedError: A row violates a constraint of the table.
         InvalidArgumentError: An identity column has no further values.
     """
+    target = plan.target
     properties = target["metadata"]["configuration"]
     options: FileWriteOptions = {
         "partition_by": [field["name"] for field in columns.partition],
-        "column_mapping": mapped,
+        "column_mapping": mapping_of(target).value,
         "properties": properties,
         "materialize_partition_columns": target["materializes_partition_columns"],
-        "writer_properties": {} if codec is None else _properties(codec),
+        "writer_properties": {} if settings.codec is None else _properties(settings.codec),
         "target_file_size": _core.parse_byte_size(properties.get(TARGET_FILE_SIZE, "")),
-        "most_rows": most or None,
-        "has_change_data": has_change_data,
+        "most_rows": settings.most_rows or None,
+        "has_change_data": settings.has_change_data,
         "time_zone": session.zone,
     }
     steps = {identity["column"]: identity["step"] for identity in target["identities"]}
-    settings = {"spark.sql.execution.arrow.maxRecordsPerBatch": _ROWS}
+    batch_size = {"spark.sql.execution.arrow.maxRecordsPerBatch": _ROWS}
     access = core_access(place)
-    write = shipped(_writer(access.uri, schema, options, access.options or {}, steps))
-    with session.set(settings), raised_by_rows(), quiet():
+    write = shipped(_writer(access.uri, plan.schema, options, access.options or {}, steps))
+    with session.set(batch_size), raised_by_rows(), quiet():
         found = rows.mapInArrow(write, "written string").collect()
     return [json.loads(row.written) for row in found]
 

@@ -12,7 +12,7 @@ import json
 import uuid
 from contextlib import contextmanager
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from deltafast import _core
 from deltafast._expr.constraints import bind_rows, expressions
@@ -27,7 +27,6 @@ from deltafast.spark._option_names import with_option_names
 from deltafast.spark._scan.physical_columns import (
     check_names,
     field_of,
-    mapping_mode,
     plain_type,
     string_collations,
     with_collations,
@@ -36,8 +35,8 @@ from deltafast.spark._session.cached_rows import refresh_dependents
 from deltafast.spark._session.commit_settings import CommitSettings
 from deltafast.spark._session.session import Session, frame_alias, whole_number
 from deltafast.spark._session.storage import core_access, place_of, transaction_version
-from deltafast.spark._write.change_files import write_change_data
-from deltafast.spark._write.core_writer import only_core_writes, write_direct
+from deltafast.spark._write.change_files import deleted_rows, write_change_data
+from deltafast.spark._write.core_writer import FileSettings, mapping_of, only_core_writes, write_direct
 from deltafast.spark._write.physical_schema import logical, physical
 from deltafast.spark._write.staging_folder import gathered, gathering, of_format, remove, write_folder
 from deltafast.table import DeltaTable
@@ -51,13 +50,12 @@ if TYPE_CHECKING:
         ReplaceKey,
         SchemaMode,
         WriteOptions,
-        WriteTarget,
         WrittenFiles,
     )
     from deltafast._util.filters import Predicate
     from deltafast.spark._session.storage import Place
 
-__all__ = ["defaults", "described", "write", "write_as_select", "write_rows"]
+__all__ = ["WriteRequest", "defaults", "described", "write", "write_as_select", "write_rows"]
 
 #: delta-spark's options, in lower case.
 _OPTIONS = (
@@ -77,6 +75,37 @@ _OPTIONS = (
     "datachange",
 )
 _CONF = "spark.databricks.delta."
+
+
+class WriteRequest(NamedTuple):
+    """What a caller asks of a write."""
+
+    #: What to do if the table exists.
+    mode: str
+    #: The condition on the rows to replace.
+    replace_where: Predicate | None
+    #: delta-spark's options.
+    options: Mapping[str, Any] | None
+    #: The result of `described`; and `batch`, the batch of a stream to which the rows belong.
+    table: WriteOptions
+    #: The writer of the files.
+    writer: str = "auto"
+    #: The core's storage options.
+    storage_options: Mapping[str, str] | None = None
+
+
+class _FrameWrite(NamedTuple):
+    """The rows of a frame on their way to a table."""
+
+    session: Session
+    frame: Any
+    place: Place
+    #: Options of the core.
+    settings: WriteOptions
+    #: The condition on the rows to replace.
+    replace_where: Predicate | None
+    #: delta-spark's options, by their names in lower case.
+    options: Mapping[str, Any]
 
 
 class WriteEngine(StrEnum):
@@ -151,7 +180,7 @@ def write(
         5
     """
     table = described(partition_by, cluster_by, name, description, configuration)
-    return write_rows(frame, path, mode, replace_where, options, table, writer, storage_options)
+    return write_rows(frame, path, WriteRequest(mode, replace_where, options, table, writer, storage_options))
 
 
 def described(
@@ -175,12 +204,7 @@ def described(
 def write_rows(
     frame: Any,
     path: str | os.PathLike[str],
-    mode: str,
-    replace_where: Predicate | None,
-    options: Mapping[str, Any] | None,
-    table: WriteOptions,
-    writer: str = "auto",
-    storage_options: Mapping[str, str] | None = None,
+    request: WriteRequest,
     *,
     fits: Callable[[dict[str, Any], dict[str, Any]], None] | None = None,
 ) -> int | None:
@@ -189,12 +213,7 @@ def write_rows(
     Args:
         frame: The rows.
         path: The table.
-        mode: What to do if the table exists.
-        replace_where: The condition on the rows to replace.
-        options: delta-spark's options.
-        table: The result of `described`; and `batch`, the batch of a stream to which the rows belong.
-        writer: The writer of the files.
-        storage_options: The core's storage options.
+        request: What the write is to do.
         fits: Raises if the frame's schema may not be cast to the table's.
 
     Returns:
@@ -204,6 +223,7 @@ def write_rows(
         DeltaError: As `write`.
     """
     session = Session(frame.sparkSession)
+    mode, replace_where, options, table, writer, storage_options = request
     if mode not in tuple(WriteMode) or writer not in tuple(WriteEngine):
         message = (
             f"mode must be one of {', '.join(WriteMode)} and writer auto, jvm, arrow or driver, "
@@ -234,19 +254,20 @@ def write_rows(
         "data_change": str(given.get("datachange", "true")).lower() != "false",
         "commit_options": commit_options(commit.properties, commit.hooks),
     }
+    frame_write = _FrameWrite(session, frame, place, settings, replace_where, given)
     if engine is WriteEngine.DRIVER or settings["keys"]:
         # The core finds the rows that have the keys of the new ones.
         before = _schema_before(place) if fits is not None else None
         if fits is not None and before is not None:
             fits(_collated(json.loads(frame.schema.json())), _collated(before))
-        version = _through_driver(session, frame, place, settings, replace_where)
+        version = _through_driver(frame_write)
     else:
-        plan = _planned(session, frame, place, settings)
+        plan = _planned(frame_write)
         if plan is None:
             return None
         if fits is not None:
             fits(*(_collated(schema) for schema in (json.loads(frame.schema.json()), json.loads(plan.schema))))
-        version = _written(session, frame, place, plan, settings, replace_where, given, engine)
+        version = _written(frame_write, plan, engine)
     refresh_dependents(session, place.hadoop)
     commit.end()
     return version
@@ -282,28 +303,30 @@ def write_as_select(
         "as_select": statement,
         "commit_options": commit_options(commit.properties, commit.hooks),
     }
-    plan = _planned(session, frame, place, settings)
+    frame_write = _FrameWrite(session, frame, place, settings, None, {})
+    plan = _planned(frame_write)
     if plan is not None:
-        _written(session, frame, place, plan, settings, None, {}, WriteEngine.AUTO)
+        _written(frame_write, plan, WriteEngine.AUTO)
         refresh_dependents(session, place.hadoop)
     commit.end()
 
 
-def _planned(session: Session, frame: Any, place: Place, settings: WriteOptions) -> _core.TableWrite | None:
+def _planned(frame_write: _FrameWrite) -> _core.TableWrite | None:
     """Return the core's plan of the write; None if there is nothing to write."""
+    frame, place = frame_write.frame, frame_write.place
     access = core_access(place)
     plan = _core.TableWrite.plan(
         access.uri,
-        settings,
+        frame_write.settings,
         actions=[],
         schema=json.dumps(_schema(frame)),
         snapshot=access.snapshot,
         storage_options=access.options,
-        open_options=OpenOptions(time_zone=session.zone).core_options(),
+        open_options=OpenOptions(time_zone=frame_write.session.zone).core_options(),
         committer=access.committer,
     )
     if plan is not None:
-        if _mapping_of(plan.target) is MappingMode.NONE:
+        if mapping_of(plan.target) is MappingMode.NONE:
             check_names(json.loads(plan.schema), lambda: _schema_before(place))
         _check_collations(frame, plan.schema, place)
     return plan
@@ -345,12 +368,6 @@ def _check_collations(frame: Any, schema: str | None, place: Place) -> None:
             )
 
 
-def _mapping_of(target: WriteTarget) -> MappingMode:
-    """Return the column mapping mode of the table."""
-    protocol, properties = target["protocol"], target["metadata"]["configuration"]
-    return mapping_mode(protocol["minReaderVersion"], protocol.get("readerFeatures"), properties)
-
-
 def _schema_before(place: Place) -> Any:
     options = place.options or None
     if not DeltaTable.is_deltatable(place.uri, options):
@@ -358,16 +375,7 @@ def _schema_before(place: Place) -> Any:
     return json.loads(DeltaTable(place.uri, storage_options=options).schema().to_json())
 
 
-def _written(
-    session: Session,
-    frame: Any,
-    place: Place,
-    plan: _core.TableWrite,
-    settings: WriteOptions,
-    replace_where: Predicate | None,
-    given: dict[str, Any],
-    engine: WriteEngine,
-) -> int | None:
+def _written(frame_write: _FrameWrite, plan: _core.TableWrite, engine: WriteEngine) -> int | None:
     """Write the rows on the executors or, with `AUTO` and a table that Spark's writer cannot write, in the driver.
 
     Raises:
@@ -376,7 +384,7 @@ def _written(
     reason = None if engine is WriteEngine.ARROW else only_core_writes(plan.target, json.loads(plan.schema))
     if reason is None:
         try:
-            return _by_executors(session, frame, place, plan, replace_where, given, by_core=engine is WriteEngine.ARROW)
+            return _by_executors(frame_write, plan, by_core=engine is WriteEngine.ARROW)
         except DeltaProtocolError as error:
             # Spark's reader would not find the removed rows; the new files are deleted already.
             if engine is not WriteEngine.AUTO:
@@ -385,32 +393,25 @@ def _written(
     elif engine is not WriteEngine.AUTO:
         message = f"{reason}: write with writer='arrow' or writer='driver'"
         raise DeltaProtocolError(message)
-    ignored = [name for name in ("compression", "maxRecordsPerFile", "optimizeWrite") if name.lower() in given]
+    ignored = [
+        name for name in ("compression", "maxRecordsPerFile", "optimizeWrite") if name.lower() in frame_write.options
+    ]
     without = f", without effect of {' and '.join(ignored)}" if ignored else ""
     warn(f"the driver collects the rows and writes them{without}: {reason}")
-    return _through_driver(session, frame, place, settings, replace_where)
+    return _through_driver(frame_write)
 
 
-def _by_executors(
-    session: Session,
-    frame: Any,
-    place: Place,
-    plan: _core.TableWrite,
-    replace_where: Predicate | None,
-    given: dict[str, Any],
-    *,
-    by_core: bool = False,
-) -> int | None:
+def _by_executors(frame_write: _FrameWrite, plan: _core.TableWrite, *, by_core: bool = False) -> int | None:
     """Write the rows on the executors, with Spark's writer or the core, then commit."""
     from pyspark.sql import functions
 
+    session, frame, place, _, replace_where, given = frame_write
     target = plan.target
     metadata, properties = target["metadata"], target["metadata"]["configuration"]
-    mapped = _mapping_of(target)
     table: dict[str, Any] = {
         "schema": json.loads(plan.schema),
         "partition": metadata["partitionColumns"],
-        "mapped": mapped is not MappingMode.NONE,
+        "mapped": mapping_of(target) is not MappingMode.NONE,
         "identities": target["identities"],
     }
     replaced = None if replace_where is None else bind_rows(replace_where, plan.schema, session.expression_context)
@@ -432,25 +433,16 @@ def _by_executors(
             )
             new = None
             if by_core:
-                written = write_direct(
-                    session,
-                    rows,
-                    columns,
-                    place,
-                    target,
-                    plan.schema,
-                    mapped,
-                    codec,
-                    most,
-                    has_change_data=writes_change_data,
-                )
+                settings = FileSettings(codec, most, writes_change_data)
+                written = write_direct(session, rows, columns, place, plan, settings)
             else:
                 rows, partition = physical(rows, columns, functions)
                 options = {"maxRecordsPerFile": str(most)} if "maxrecordsperfile" in given else {}
                 write_folder(session, rows, partition, place, folder, format_options | options)
                 new = (folder, rows.schema)
         if changes is not None and tree is not None and target["version"] is not None:
-            write_change_data(session, place, target["version"], tree, columns, new, changes, format_options)
+            deleted_frame = deleted_rows(session, place, target["version"], tree, columns)
+            write_change_data(session, place, deleted_frame, columns, new, changes, format_options)
         left.clear()
         if by_core:
             return plan.run_written(constraints, written, changes).version
@@ -477,17 +469,18 @@ def _left_clean(plan: _core.TableWrite, place: Place, folders: list[str]) -> Gen
         raise
 
 
-def _through_driver(
-    session: Session, frame: Any, place: Place, settings: WriteOptions, replace_where: Predicate | None
-) -> int | None:
+def _through_driver(frame_write: _FrameWrite) -> int | None:
     """Collect the rows for the core, which writes them."""
     from deltafast._util.writer_properties import encoding
     from deltafast.writer import run_write
 
-    _check_collations(frame, None, place)
-    settings = {"keys": [], **settings, "encoding": encoding(None, session.zone)}
-    opening = OpenOptions(place.options or None, time_zone=session.zone)
-    run_write(place.uri, frame.toArrow(), settings, opening, replace_where, dialect=Dialect.SPARK)
+    place, zone = frame_write.place, frame_write.session.zone
+    _check_collations(frame_write.frame, None, place)
+    options: WriteOptions = {"keys": [], **frame_write.settings, "encoding": encoding(None, zone)}
+    opening = OpenOptions(place.options or None, time_zone=zone)
+    run_write(
+        place.uri, frame_write.frame.toArrow(), options, opening, frame_write.replace_where, dialect=Dialect.SPARK
+    )
     return DeltaTable(place.uri, storage_options=place.options or None).version()
 
 
