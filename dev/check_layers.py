@@ -41,7 +41,7 @@ RANK = {
     "snapshot": 7,
     "history": 8,
     "scan": 9,
-    "write": 9,
+    "file_writer": 9,
     "rewrite": 10,
     "checkpoint": 10,
     "manifest": 10,

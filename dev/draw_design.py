@@ -335,7 +335,7 @@ def draw_write_path() -> str:
         "Rows",
         "Cast to the table's schema; generated and identity",
         "columns filled, constraints checked.",
-        code="write",
+        code="file_writer",
     )
     encode = place(
         260,
@@ -343,7 +343,7 @@ def draw_write_path() -> str:
         "Partition, encode",
         "One encoder for each partition; columns are encoded",
         "in parallel; files end at the target size.",
-        code="write, pq",
+        code="file_writer, pq",
     )
     statistics = place(
         260,
@@ -351,7 +351,7 @@ def draw_write_path() -> str:
         "Statistics",
         "Row counts, bounds and null counts are collected",
         "while a file is encoded.",
-        code="write, pq",
+        code="file_writer, pq",
     )
     put = place(
         260,

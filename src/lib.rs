@@ -106,6 +106,7 @@ pub mod dv;
 pub mod error;
 pub mod exec;
 pub mod expr;
+pub mod file_writer;
 pub mod history;
 pub mod log;
 pub mod manifest;
@@ -119,7 +120,6 @@ pub mod reconcile;
 pub mod scan;
 pub mod snapshot;
 pub mod store;
-pub mod write;
 
 #[cfg(feature = "python")]
 mod py;

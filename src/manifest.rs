@@ -18,6 +18,7 @@ use serde::Serialize;
 
 use crate::error::{Error, Result, ResultExt};
 use crate::exec::{CancellationToken, map_all};
+use crate::file_writer::partition::directory;
 use crate::parse::FileActionProjection;
 use crate::parse::checkpoint::FileActionKind;
 use crate::protocol::action::Metadata;
@@ -27,7 +28,6 @@ use crate::protocol::features::{self, ColumnMapping};
 use crate::protocol::table::SYMLINK_MANIFESTS;
 use crate::snapshot::Snapshot;
 use crate::store::{TableStores, replace};
-use crate::write::partition::directory;
 
 const FOLDER: &str = "_symlink_format_manifest";
 /// The maximum number of times that one commit writes manifests while other writers commit.

@@ -1267,7 +1267,7 @@ Action: TypeAlias = (
 """One line of a commit."""
 
 
-class Parameter(TypedDict):
+class FunctionParameter(TypedDict):
     """A parameter as callers that convert arguments need it."""
 
     types: str
@@ -1283,7 +1283,7 @@ class SqlFunction(TypedDict):
     """The name in SQL."""
     function: str
     """The function's name in a tree."""
-    parameters: list[Parameter]
+    parameters: list[FunctionParameter]
     """The parameters; arguments are converted to their types."""
     result: str
     """The type of the result."""

@@ -15,7 +15,7 @@
 //! Files", "Metadata Cleanup". Cost: one pass over the version's files.
 
 mod check;
-mod checksum;
+mod checksum_writer;
 mod cleanup;
 mod compaction;
 mod hint;
@@ -28,7 +28,7 @@ mod tests;
 mod write;
 
 pub use check::add_columns;
-pub use checksum::{
+pub use checksum_writer::{
     DeletedRecordCountsHistogram, FileSizeHistogram, VersionChecksum, compute as compute_checksum,
     next as next_checksum, write as write_checksum,
     write_after_commit as write_checksum_after_commit,

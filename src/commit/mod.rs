@@ -22,17 +22,17 @@ mod conflict;
 pub mod finish;
 mod intent;
 mod prepare;
-mod protocol;
 mod rebase;
 pub(crate) mod row_id_mark;
+mod state_machine;
 mod transaction;
 mod winning_commit;
 
 pub use committer::{BackoffPolicy, CatalogCommitter, FileCommitter, LoadedCommit, TableCommitter};
 pub use conflict::check;
 pub use intent::{CommitOperation, IsolationLevel, PreparedTransaction, ReadSet};
-pub use protocol::{CommitEvent, CommitOutcome, CommitStateMachine, CommitStep};
 pub use rebase::CommitBaseState;
+pub use state_machine::{CommitEvent, CommitOutcome, CommitStateMachine, CommitStep};
 pub use transaction::{CommittedVersion, OptimisticTransaction, TransactionOptions};
 pub use winning_commit::{RebasedState, WinningCommit};
 

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use super::committer::{CatalogCommitter, FileCommitter, LoadedCommit, TableCommitter};
 use super::intent::{CommitOperation, IsolationLevel, canonical};
 use super::prepare::{RevalidationHook, TransactionDraft, prepare};
-use crate::commit::protocol::{CommitEvent, CommitOutcome, CommitStateMachine, CommitStep};
+use crate::commit::state_machine::{CommitEvent, CommitOutcome, CommitStateMachine, CommitStep};
 use crate::error::{Error, Result};
 use crate::exec::{CancellationToken, RuntimeEnv, SystemEnv};
 use crate::expr::BoundExpr;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use super::commit_log::CommitLog;
+use super::call_commits::CallCommits;
 use crate::error::{Error, Result};
 
 /// A cancellation flag that long work checks between steps, its progress and its commits. Clones
@@ -16,7 +16,7 @@ struct CancellationState {
     set: AtomicBool,
     parent: Option<CancellationToken>,
     progress: ProgressCounter,
-    commits: CommitLog,
+    commits: CallCommits,
 }
 
 impl CancellationToken {
@@ -67,7 +67,7 @@ impl CancellationToken {
 
     /// The commits of the work.
     #[must_use]
-    pub fn commits(&self) -> &CommitLog {
+    pub fn commits(&self) -> &CallCommits {
         &self.0.commits
     }
 

@@ -11,8 +11,8 @@
 mod budget;
 mod buffer_pool;
 mod buffers;
+mod call_commits;
 mod cancel;
-mod commit_log;
 mod decode_reservation;
 mod env;
 mod parking_queue;
@@ -22,8 +22,8 @@ mod stream;
 
 pub use budget::memory_limit;
 pub use buffers::{PooledBuilder, filled};
+pub use call_commits::{CallCommits, CommitRecord};
 pub use cancel::{CancellationToken, ProgressCounter};
-pub use commit_log::{CommitLog, CommitRecord};
 pub use decode_reservation::{DecodeReservation, decode_limit};
 pub use env::{RuntimeEnv, SystemEnv, now_ms};
 pub use pool::{IN_FLIGHT, blocking, parallelism, runtime, spawn};

@@ -8,13 +8,13 @@
 use std::sync::LazyLock;
 
 use super::signature::{
-    Parameter, Signature, is_decimal, is_ordered, is_real, parse_signatures, same,
+    FunctionParameter, FunctionSignature, is_decimal, is_ordered, is_real, parse_signatures, same,
 };
 use crate::protocol::schema::{DataType, MapType, StructType};
 
 /// When a function itself (not its arguments) can raise an error for some row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Failure {
+enum FailureCondition {
     Never,
     /// In ANSI mode.
     Ansi,
@@ -67,8 +67,8 @@ macro_rules! functions {
                 match self { $(Self::$variant => $signatures,)* }
             }
 
-            fn failure(self) -> Failure {
-                match self { $(Self::$variant => Failure::$failure,)* }
+            fn failure(self) -> FailureCondition {
+                match self { $(Self::$variant => FailureCondition::$failure,)* }
             }
         }
     };
@@ -235,7 +235,7 @@ functions! {
     NamedStruct: "named_struct" [] "({string, any}+) -> struct" Never,
 }
 
-static SIGNATURES: LazyLock<Vec<Vec<Signature>>> = LazyLock::new(|| {
+static SIGNATURES: LazyLock<Vec<Vec<FunctionSignature>>> = LazyLock::new(|| {
     // A test reads all of them, so none is left out.
     Function::ALL
         .iter()
@@ -246,7 +246,7 @@ static SIGNATURES: LazyLock<Vec<Vec<Signature>>> = LazyLock::new(|| {
 impl Function {
     /// The types that the function takes and returns.
     #[must_use]
-    pub fn signatures(self) -> &'static [Signature] {
+    pub fn signatures(self) -> &'static [FunctionSignature] {
         SIGNATURES.get(self as usize).map_or(&[], Vec::as_slice)
     }
 
@@ -271,12 +271,14 @@ impl Function {
             return true;
         }
         match self.failure() {
-            Failure::Never => false,
-            Failure::Ansi => ansi,
-            Failure::AnsiUnlessReal => ansi && !args.iter().any(|data_type| is_real(data_type)),
-            Failure::AnsiIfDecimal => ansi && is_decimal(result),
-            Failure::IfDateArgument => args.iter().any(|t| matches!(t, DataType::Date)),
-            Failure::Always => true,
+            FailureCondition::Never => false,
+            FailureCondition::Ansi => ansi,
+            FailureCondition::AnsiUnlessReal => {
+                ansi && !args.iter().any(|data_type| is_real(data_type))
+            }
+            FailureCondition::AnsiIfDecimal => ansi && is_decimal(result),
+            FailureCondition::IfDateArgument => args.iter().any(|t| matches!(t, DataType::Date)),
+            FailureCondition::Always => true,
         }
     }
 
@@ -326,7 +328,7 @@ pub struct SqlFunction {
     /// The function's name in a tree.
     pub function: &'static str,
     /// The parameters; arguments are converted to their types.
-    pub parameters: &'static [Parameter],
+    pub parameters: &'static [FunctionParameter],
     /// The type of the result.
     pub result: &'static str,
 }

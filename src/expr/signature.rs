@@ -49,7 +49,7 @@ struct ParameterGroup {
 
 /// A parameter as callers that convert arguments need it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Parameter {
+pub struct FunctionParameter {
     /// The types as in the table, for example `string | binary`.
     pub types: String,
     /// The value of an argument that is left out.
@@ -58,21 +58,21 @@ pub struct Parameter {
 
 /// The types of a function's parameters and of its result.
 #[derive(Debug, Clone)]
-pub struct Signature {
+pub struct FunctionSignature {
     groups: Vec<ParameterGroup>,
     result: TypePattern,
     /// The parameters in order, each once.
-    pub parameters: Vec<Parameter>,
+    pub parameters: Vec<FunctionParameter>,
     /// The result as in the table.
     pub result_type: String,
 }
 
 /// The types of variables, in the order in which they are named first.
 #[derive(Default)]
-struct Variables<'a>(Vec<(char, &'a DataType)>);
+struct TypeVariables<'a>(Vec<(char, &'a DataType)>);
 
 impl TypePattern {
-    fn matches<'a>(&self, data_type: &'a DataType, variables: &mut Variables<'a>) -> bool {
+    fn matches<'a>(&self, data_type: &'a DataType, variables: &mut TypeVariables<'a>) -> bool {
         match self {
             Self::Any => true,
             Self::Integral => is_integral(data_type),
@@ -107,11 +107,11 @@ impl TypePattern {
     }
 }
 
-impl Signature {
+impl FunctionSignature {
     /// Whether arguments and a result are of these types.
     #[must_use]
     pub fn accepts(&self, args: &[&DataType], result: &DataType) -> bool {
-        let mut variables = Variables::default();
+        let mut variables = TypeVariables::default();
         let mut remaining = args;
         for group in &self.groups {
             let mut repetitions = 0;
@@ -144,16 +144,16 @@ impl Signature {
 ///
 /// # Errors
 /// A message that names what is not a signature.
-pub fn parse_signatures(text: &str) -> Result<Vec<Signature>, String> {
+pub fn parse_signatures(text: &str) -> Result<Vec<FunctionSignature>, String> {
     text.split("; ").map(parse_signature).collect()
 }
 
-fn parse_signature(text: &str) -> Result<Signature, String> {
+fn parse_signature(text: &str) -> Result<FunctionSignature, String> {
     let (parameters, result) = text
         .strip_prefix('(')
         .and_then(|rest| rest.split_once(") -> "))
         .ok_or_else(|| format!("`{text}` is not a signature"))?;
-    let mut signature = Signature {
+    let mut signature = FunctionSignature {
         groups: Vec::new(),
         result: parse_pattern(result)?,
         parameters: Vec::new(),
@@ -165,7 +165,7 @@ fn parse_signature(text: &str) -> Result<Signature, String> {
     Ok(signature)
 }
 
-impl Signature {
+impl FunctionSignature {
     fn add_group(&mut self, text: &str) -> Result<(), String> {
         let (text, default) = match text.split_once(" = ") {
             Some((text, default)) => {
@@ -189,7 +189,7 @@ impl Signature {
         let mut patterns = Vec::with_capacity(types.len());
         for pattern in types {
             patterns.push(parse_pattern(pattern)?);
-            self.parameters.push(Parameter {
+            self.parameters.push(FunctionParameter {
                 types: pattern.to_owned(),
                 default: default.clone(),
             });

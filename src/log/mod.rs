@@ -13,13 +13,13 @@
 //! Cost: two requests (hint, list) for a table with a checkpoint; the listing's length otherwise.
 
 mod catalog;
-mod checksum;
+mod checksum_file;
 mod last_checkpoint;
 mod listing;
 mod segment;
 
 pub use catalog::{CatalogClient, LogTail, MaintenanceOperation, TailCommit};
-pub use checksum::{ChecksumFileContents, LiveFileTotals};
+pub use checksum_file::{ChecksumFileContents, LiveFileTotals};
 pub use last_checkpoint::LastCheckpointHint;
 pub use listing::{DeltaLog, LogListing};
 pub use segment::{

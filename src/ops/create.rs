@@ -14,6 +14,7 @@ use crate::error::{CallOption, Error, Result};
 use crate::exec::CancellationToken;
 use crate::exec::now_ms;
 use crate::exec::uuid;
+use crate::file_writer::bound_constraints::TableConstraints;
 use crate::ops::optimize::clustering::clustering_columns_json;
 use crate::ops::rewrite::clustering_domain::{CLUSTERING, clustering_domain};
 use crate::ops::rewrite::column_path::resolve_column_path;
@@ -26,7 +27,6 @@ use crate::protocol::schema::{DataType, StructField, StructType};
 use crate::protocol::table::{self, NewTable, TableChangeContext};
 use crate::protocol::{iceberg, properties};
 use crate::snapshot::Snapshot;
-use crate::write::bound_constraints::TableConstraints;
 
 /// The definition of a new table.
 #[derive(Debug, Clone, Default, Deserialize)]

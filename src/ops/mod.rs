@@ -9,7 +9,7 @@
 mod alter;
 mod create;
 mod dml;
-mod external;
+mod engine_jobs;
 pub mod maintain;
 mod merge;
 mod optimize;
@@ -21,11 +21,11 @@ pub use alter::drop_feature::drop_feature;
 pub use alter::table_change::TableChange;
 pub use create::{CreateOptions, create};
 pub use dml::delete_update::{DmlOptions, delete, update};
-pub use external::delete_update::{
-    DmlKind, ExternalDmlJob, MatchedRowsSummary, TableRequirements, delete_uncommitted,
+pub use engine_jobs::delete_update::{
+    DmlKind, EngineDmlJob, MatchedRowsSummary, TableRequirements, delete_uncommitted,
 };
-pub use external::merge::{ExternalMergeJob, MergeRequirements, SourceStatistics};
-pub use external::optimize::{ExternalOptimizeJob, OptimizeRequirements};
+pub use engine_jobs::merge::{EngineMergeJob, MergeRequirements, SourceStatistics};
+pub use engine_jobs::optimize::{EngineOptimizeJob, OptimizeRequirements};
 pub use merge::clauses::{ClauseAction, ClausePlan};
 pub use merge::merge_command::MergeCommand;
 pub use merge::merge_join::{MergeAttempt, MergeJoin};

@@ -15,11 +15,11 @@ use super::values::{FromPython, IntoPython};
 use crate::commit::finish::CommitOptions;
 use crate::error::{Error, Result};
 use crate::exec::{CancellationToken, ProgressCounter};
+use crate::file_writer::bound_constraints::NamedExpression;
 use crate::ops::{
     self, DmlKind, MatchedRowsSummary, OptimizeOptions, OptimizeRequirements, TableRequirements,
 };
 use crate::scan::BatchStream;
-use crate::write::bound_constraints::NamedExpression;
 
 /// A job that was not run yet, and the table that it changes.
 struct PendingJob<J> {
@@ -74,7 +74,7 @@ impl<J: Send + 'static> PendingJob<J> {
 
 /// A DELETE or an UPDATE that another engine runs.
 #[pyclass(frozen, module = "deltafast._core")]
-pub(super) struct ChangeJob(PendingJob<ops::ExternalDmlJob>);
+pub(super) struct ChangeJob(PendingJob<ops::EngineDmlJob>);
 
 #[pymethods]
 impl ChangeJob {
@@ -87,7 +87,7 @@ impl ChangeJob {
         commit_options: FromPython<CommitOptions>,
         predicate: Option<FromPython<NamedExpression>>,
     ) -> PyResult<Self> {
-        let job = ops::ExternalDmlJob::new(
+        let job = ops::EngineDmlJob::new(
             snapshot.core(),
             kind.0,
             predicate.map(|predicate| predicate.0),
@@ -137,7 +137,7 @@ impl ChangeJob {
 
 /// An OPTIMIZE or a REORG that another engine runs.
 #[pyclass(frozen, module = "deltafast._core")]
-pub(super) struct OptimizeJob(PendingJob<ops::ExternalOptimizeJob>);
+pub(super) struct OptimizeJob(PendingJob<ops::EngineOptimizeJob>);
 
 #[pymethods]
 impl OptimizeJob {
@@ -152,7 +152,7 @@ impl OptimizeJob {
         let core = snapshot.core().clone();
         let job = wait(py, move |cancel| {
             let predicate = predicate.as_ref().map(|predicate| &predicate.0);
-            ops::ExternalOptimizeJob::new(&core, predicate, options.0, cancel)
+            ops::EngineOptimizeJob::new(&core, predicate, options.0, cancel)
         })?;
         Ok(Self(PendingJob::new(job, snapshot.origin())))
     }
@@ -166,7 +166,7 @@ impl OptimizeJob {
 
     /// The bins whose row groups the engine must copy.
     fn bins_to_copy(&self, py: Python<'_>) -> PyResult<Vec<usize>> {
-        self.0.step(py, ops::ExternalOptimizeJob::bins_to_copy)
+        self.0.step(py, ops::EngineOptimizeJob::bins_to_copy)
     }
 
     /// The number of bits of a rank for these numbers of ranges of the bins.

@@ -5,7 +5,7 @@ use pyo3::types::PyTuple;
 
 use super::guarded_call::GuardedCall;
 use super::values::IntoPython;
-use crate::exec::{CommitLog, CommitRecord};
+use crate::exec::{CallCommits, CommitRecord};
 use crate::store::{self, RequestLog};
 
 /// Takes the requests that were recorded.
@@ -43,7 +43,7 @@ pub(super) fn log_requests(py: Python<'_>) {
 }
 
 /// Passes the commits of a call to the logger.
-pub(super) fn log_commits(py: Python<'_>, commits: &CommitLog) {
+pub(super) fn log_commits(py: Python<'_>, commits: &CallCommits) {
     for record in commits.take() {
         if let Err(error) = log_commit(py, &record) {
             error.write_unraisable(py, None);

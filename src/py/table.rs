@@ -21,6 +21,8 @@ use super::write::WrittenFiles;
 use crate::commit::finish::{self, CommitOptions};
 use crate::error::{Error, Result};
 use crate::exec::ProgressCounter;
+use crate::file_writer::bound_constraints::{NamedExpression, TableConstraints};
+use crate::file_writer::constraints::IdentityColumn;
 use crate::ops::{
     self, ClusteringMetrics, CreateOptions, DmlOptions, FileSizes, MergeOptions, MergePlan,
     MergeRequirements, OptimizeOptions, OptimizeResult, SourceStatistics, TableChange, TableOrPath,
@@ -32,8 +34,6 @@ use crate::protocol::schema::StructType;
 use crate::protocol::{evolution, properties};
 use crate::snapshot::Snapshot;
 use crate::store::{self, Store};
-use crate::write::bound_constraints::{NamedExpression, TableConstraints};
-use crate::write::constraints::IdentityColumn;
 
 /// The table of a command: a version, or a location.
 struct CommandTarget {
@@ -669,7 +669,7 @@ enum MergeState {
     Opened(Snapshot, StructType, RecordBatchStreamReader),
     Planned(Box<ops::MergeCommand>, RecordBatchStreamReader),
     Joining(Box<ops::MergeJoin>),
-    Job(Box<ops::ExternalMergeJob>),
+    Job(Box<ops::EngineMergeJob>),
 }
 
 /// The table after a merge.

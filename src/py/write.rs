@@ -14,14 +14,14 @@ use super::runtime::wait;
 use super::values::{FromPython, IntoPython};
 use crate::error::{Error, Result};
 use crate::expr::{BoundExpr, BoundTree};
+use crate::file_writer::constraints::{
+    ComputedColumn, ConditionKind, IdentityColumn, RowCondition, WriteRules,
+};
+use crate::file_writer::with_change_feed::write_with_change_data;
+use crate::file_writer::{WriteOutput, WriteRequest, WrittenDataFile, write};
 use crate::pq::{ColumnMappingMode, WriterProperties};
 use crate::protocol::schema::StructType;
 use crate::store;
-use crate::write::constraints::{
-    ComputedColumn, ConditionKind, IdentityColumn, RowCondition, WriteRules,
-};
-use crate::write::with_change_feed::write_with_change_data;
-use crate::write::{WriteOutput, WriteRequest, WrittenDataFile, write};
 
 /// Options of `write_files`, all optional. Expressions are bound trees.
 #[derive(Debug, Deserialize)]

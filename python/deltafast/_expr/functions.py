@@ -15,7 +15,7 @@ from deltafast._expr.coercion import TypeClass
 from deltafast._expr.tree import Lit
 
 if TYPE_CHECKING:
-    from deltafast._core_types import Parameter, SqlFunction
+    from deltafast._core_types import FunctionParameter, SqlFunction
     from deltafast._expr.rules import Rule
     from deltafast._expr.types import DataType
 
@@ -53,7 +53,7 @@ def _of_core(function: SqlFunction) -> Function:
     return Function(params, types.type_from_json(function["result"]), function["function"])
 
 
-def _param(parameter: Parameter) -> Param:
+def _param(parameter: FunctionParameter) -> Param:
     name, value = parameter["types"], parameter["default"]
     kind = _CLASSES.get(name) or types.type_from_json(name)
     if value is None or isinstance(kind, TypeClass):

@@ -12,6 +12,7 @@ use crate::error::{Error, Result};
 use crate::exec::CancellationToken;
 use crate::exec::now_ms;
 use crate::exec::uuid;
+use crate::file_writer::bound_constraints::TableConstraints;
 use crate::ops::alter::column_use::{ColumnChange, ColumnReference, ColumnUser, column_references};
 use crate::ops::rewrite::clustering_domain::clustering_columns;
 use crate::ops::rewrite::column_path::resolve_column_path;
@@ -21,7 +22,6 @@ use crate::protocol::commit_line::Action;
 use crate::protocol::schema::{DataType, StructField, StructType};
 use crate::protocol::table::{self, TableChangeContext};
 use crate::snapshot::Snapshot;
-use crate::write::bound_constraints::TableConstraints;
 use serde_json::{Value, json};
 
 /// The state of the table before and after the change.

@@ -4,9 +4,9 @@ use std::fmt;
 
 use crate::error::{Error, ErrorCode, Result};
 use crate::expr::BoundExpr;
+use crate::file_writer::bound_constraints::TableConstraints;
+use crate::file_writer::constraints::ConditionKind;
 use crate::snapshot::Snapshot;
-use crate::write::bound_constraints::TableConstraints;
-use crate::write::constraints::ConditionKind;
 
 /// A change of a column or field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -7,6 +7,7 @@ use super::table_change::{SchemaJson, given_columns};
 use crate::commit::CommitOperation;
 use crate::commit::finish::json_string_list;
 use crate::error::{Error, ErrorCode, Result};
+use crate::file_writer::bound_constraints::{self};
 use crate::ops::alter::column_use::ColumnChange;
 use crate::ops::create::{GENERATED, generated_value_key};
 use crate::ops::rewrite::column_path::resolve_column_path;
@@ -15,7 +16,6 @@ use crate::protocol::evolution;
 use crate::protocol::features::{self, ColumnMapping};
 use crate::protocol::properties::STATS_COLUMNS;
 use crate::protocol::schema::{DataType, StructField, StructType};
-use crate::write::bound_constraints::{self};
 use serde_json::{Value, json};
 
 /// The new position of a column as recorded in the log.

@@ -1,8 +1,8 @@
 //! The changes of ALTER TABLE as the caller requests them.
 
 use crate::error::{Error, Result};
+use crate::file_writer::bound_constraints::NamedExpression;
 use crate::protocol::schema::StructType;
-use crate::write::bound_constraints::NamedExpression;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;

@@ -4,13 +4,13 @@ use super::alter_command::{AlterCommand, AlteredTable, json_string};
 use crate::commit::CommitOperation;
 use crate::error::{Error, ErrorCode, Result, shown};
 use crate::expr::BoundExpr;
+use crate::file_writer::bound_constraints::NamedExpression;
+use crate::file_writer::constraints::row_text;
 use crate::ops::rewrite::partition_predicate;
 use crate::protocol::properties::CONSTRAINTS;
 use crate::protocol::schema::StringLayout;
 use crate::protocol::table::{self};
 use crate::scan::{self, ScanRequest};
-use crate::write::bound_constraints::NamedExpression;
-use crate::write::constraints::row_text;
 use serde_json::{Value, json};
 
 impl AlterCommand<'_> {

@@ -21,6 +21,9 @@ use crate::error::Result;
 use crate::exec::CancellationToken;
 use crate::exec::now_ms;
 use crate::expr::BoundExpr;
+use crate::file_writer::WriteOutput;
+use crate::file_writer::bound_constraints::{NamedExpression, TableConstraints};
+use crate::file_writer::constraints::WriteRules;
 use crate::ops::dml::rewrite_columns;
 use crate::ops::dml::update_assignments::UpdateAssignments;
 use crate::ops::optimize::auto_compact;
@@ -36,9 +39,6 @@ use crate::ops::rewrite::uncommitted_files::{UncommittedFiles, add_action};
 use crate::protocol::action::Metadata;
 use crate::protocol::commit_line::{Action, Add};
 use crate::snapshot::Snapshot;
-use crate::write::WriteOutput;
-use crate::write::bound_constraints::{NamedExpression, TableConstraints};
-use crate::write::constraints::WriteRules;
 
 /// Options of DELETE and UPDATE.
 #[derive(Debug, Clone, Default, Deserialize)]

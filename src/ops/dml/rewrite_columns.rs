@@ -17,14 +17,14 @@ use rustc_hash::FxHashSet;
 use crate::dv::RoaringBitmapArray;
 use crate::error::{Error, Result};
 use crate::exec::CancellationToken;
+use crate::file_writer::constraints::WriteRules;
+use crate::file_writer::{ColumnRewrite, WriteOutput, write_columns};
 use crate::ops::dml::update_assignments::UpdateAssignments;
 use crate::ops::rewrite::target_table::TargetTable;
 use crate::protocol::commit_line::Add;
 use crate::protocol::schema::{StringLayout, StructType};
 use crate::scan::{self, MetadataColumn, ScanRequest, at_positions};
 use crate::snapshot::Snapshot;
-use crate::write::constraints::WriteRules;
-use crate::write::{ColumnRewrite, WriteOutput, write_columns};
 
 /// An UPDATE of columns.
 pub(in crate::ops) struct ColumnUpdate<'a> {

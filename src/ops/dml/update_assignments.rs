@@ -4,11 +4,11 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::error::{Error, ErrorCode, Result};
 use crate::expr::BoundExpr;
+use crate::file_writer::bound_constraints::{self};
+use crate::file_writer::constraints::{ComputedColumn, WriteRules};
 use crate::ops::rewrite::column_values::{ValuePlan, with_field};
 use crate::protocol::schema::{StringLayout, StructType};
 use crate::snapshot::Snapshot;
-use crate::write::bound_constraints::{self};
-use crate::write::constraints::{ComputedColumn, WriteRules};
 use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch, new_null_array};
 use arrow_cast::cast;
 use arrow_select::zip::zip;

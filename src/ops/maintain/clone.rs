@@ -22,6 +22,7 @@ use crate::commit::finish::{CommitOptions, CommitResult};
 use crate::dv::DvPath;
 use crate::error::{Error, NotFoundKind, Result, ResultExt};
 use crate::exec::{CancellationToken, RuntimeEnv, SystemEnv, uuid};
+use crate::file_writer::partition::log_path;
 use crate::log::DeltaLog;
 use crate::ops::maintain::commit_command::commit_command;
 use crate::parse::FileActionProjection;
@@ -33,7 +34,6 @@ use crate::protocol::{data_path, features};
 use crate::scan::vector_file;
 use crate::snapshot::Snapshot;
 use crate::store::TableStores;
-use crate::write::partition::log_path;
 
 /// The domain that describes the clustering of the files, which is copied.
 const CLUSTERING: &str = "delta.clustering";

@@ -20,6 +20,8 @@ use crate::commit::OptimisticTransaction;
 use crate::commit::finish::{CommitOptions, CommitResult};
 use crate::error::{CallOption, Error, ErrorCode, Result, ResultExt, shown};
 use crate::exec::{CancellationToken, RuntimeEnv, SystemEnv, map_all, uuid};
+use crate::file_writer::partition::log_path;
+use crate::file_writer::stats::StatsPlan;
 use crate::log::DeltaLog;
 use crate::ops::maintain::commit_command::commit_command;
 use crate::ops::maintain::data_files::{
@@ -34,8 +36,6 @@ use crate::protocol::schema::{DataType, StructField, StructType};
 use crate::protocol::table::{self, NewTable, TableChangeContext};
 use crate::snapshot::ReadOptions;
 use crate::store::{ObjectMeta, Store, StoreObject};
-use crate::write::partition::log_path;
-use crate::write::stats::StatsPlan;
 
 /// Options of a conversion.
 #[derive(Debug, Clone, Deserialize)]

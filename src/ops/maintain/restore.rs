@@ -20,6 +20,7 @@ use crate::commit::finish::{CommitOptions, CommitResult};
 use crate::dv::DvPath;
 use crate::error::{CallOption, Error, ErrorCode, Result};
 use crate::exec::{CancellationToken, RuntimeEnv, SystemEnv, map_all};
+use crate::file_writer::bound_constraints::identity_number;
 use crate::history::{self, TimestampSearch};
 use crate::ops::maintain::commit_command::commit_command;
 use crate::ops::maintain::data_files::deletion_vector_path;
@@ -32,7 +33,6 @@ use crate::protocol::schema::{StructField, StructType};
 use crate::protocol::{data_path, features};
 use crate::reconcile::{FileActionState, SeenFileKeys};
 use crate::snapshot::Snapshot;
-use crate::write::bound_constraints::identity_number;
 
 const MARK: &str = "delta.identity.highWaterMark";
 const STEP: &str = "delta.identity.step";

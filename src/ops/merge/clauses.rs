@@ -25,14 +25,14 @@ use serde::Deserialize;
 
 use crate::error::{Error, ErrorCode, Result};
 use crate::expr::BoundExpr;
+use crate::file_writer::bound_constraints::NamedExpression;
+use crate::file_writer::cast::{self as fit, ColumnPositions};
+use crate::file_writer::constraints::ComputedColumn;
 use crate::ops::merge::source_buffer::SourceBuffer;
 use crate::ops::rewrite::column_values::{ValuePlan, with_field};
 use crate::parse::mask;
 use crate::protocol::calendar::TimeZoneSpec;
 use crate::protocol::schema::{StringLayout, StructField, StructType};
-use crate::write::bound_constraints::NamedExpression;
-use crate::write::cast::{self as fit, ColumnPositions};
-use crate::write::constraints::ComputedColumn;
 
 /// The action of a clause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]

@@ -5,6 +5,8 @@ use crate::commit::adds::{all_live_adds, matching_live_adds};
 use crate::error::{Error, Result};
 use crate::exec::{CancellationToken, memory_limit};
 use crate::expr::{BoundExpr, Expr, Function};
+use crate::file_writer::bound_constraints::{self, TableConstraints};
+use crate::file_writer::cast::ColumnPositions;
 use crate::ops::merge::clauses::ClauseAction;
 use crate::ops::merge::join_keys::{JoinEquality, SourceKeySummary};
 use crate::ops::merge::source_buffer::{SourceBuffer, SpillLimits};
@@ -19,8 +21,6 @@ use crate::protocol::commit_line::Add;
 use crate::protocol::schema::{DataType, StringLayout, StructField, StructType};
 use crate::scan::FileMatcher;
 use crate::snapshot::Snapshot;
-use crate::write::bound_constraints::{self, TableConstraints};
-use crate::write::cast::ColumnPositions;
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_cast::cast;
 use arrow_schema::{Field, Schema, SchemaRef};
@@ -147,7 +147,9 @@ impl MergeCommand {
 
     /// Identity columns. Remaining rows have values already, so whether the source may set values
     /// was checked before.
-    pub(super) fn identities(&self) -> Result<Vec<crate::write::constraints::IdentityColumn>> {
+    pub(super) fn identities(
+        &self,
+    ) -> Result<Vec<crate::file_writer::constraints::IdentityColumn>> {
         let mut all = bound_constraints::identities(&self.target.protocol, &self.target.schema)?;
         for identity in &mut all {
             identity.allow_explicit = true;

@@ -39,7 +39,7 @@ pub struct MergeJoin {
     pub(super) merge: MergeCommand,
     pub(super) plan: MergePlan,
     pub(super) clauses: MergeClauses,
-    pub(super) rules: crate::write::constraints::WriteRules,
+    pub(super) rules: crate::file_writer::constraints::WriteRules,
     pub(super) source_buffer: Arc<SourceBuffer>,
     equalities: Vec<JoinEquality>,
     pub(super) key: Option<KeyColumn>,

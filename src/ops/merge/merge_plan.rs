@@ -3,10 +3,10 @@
 use crate::commit::finish::{CommitOptions, json_string_list};
 use crate::error::{Error, Result};
 use crate::expr::{BoundExpr, BoundTree};
+use crate::file_writer::bound_constraints::TableConstraints;
 use crate::ops::merge::clauses::{ClauseAction, ClausePlan, MergeClause};
 use crate::ops::merge::join_keys::JoinEquality;
 use crate::ops::rewrite::target_table::DataFileOptions;
-use crate::write::bound_constraints::TableConstraints;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 

@@ -13,8 +13,8 @@ use arrow_select::interleave::interleave_record_batch;
 use arrow_select::take::take_record_batch;
 
 use crate::error::{CallOption, Error, Result};
+use crate::file_writer::spill::{SpillFile, SpillOffset};
 use crate::pq::encode::file_encoder::array_bytes;
-use crate::write::spill::{SpillFile, SpillOffset};
 
 /// Limits of the buffer.
 #[derive(Debug, Clone, Copy)]

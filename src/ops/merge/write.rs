@@ -15,6 +15,7 @@ use crate::dv::RoaringBitmapArray;
 use crate::error::Result;
 use crate::exec::{CancellationToken, ItemSource, ordered_prefetch, parallelism};
 use crate::expr::BoundExpr;
+use crate::file_writer::{WriteOutput, WriteRequest, write};
 use crate::ops::merge::batch_pool::map_on_pool;
 use crate::ops::merge::clauses::{
     BY_SOURCE, ClauseAction, MergeInserter, MergeRowAction, MergeUpdater, SOURCE,
@@ -33,7 +34,6 @@ use crate::protocol::action::Metadata;
 use crate::protocol::calendar::TimeZoneSpec;
 use crate::protocol::commit_line::{Action, Add};
 use crate::scan::{self, PositionSelection, ScanRequest};
-use crate::write::{WriteOutput, WriteRequest, write};
 
 /// Positions of rows by path of their file.
 type RowPositions = Arc<HashMap<String, RoaringBitmapArray>>;

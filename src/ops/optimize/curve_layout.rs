@@ -14,15 +14,15 @@ use arrow_select::take::take;
 
 use crate::error::{Error, ErrorCode, Result};
 use crate::exec::{CancellationToken, memory_limit};
+use crate::file_writer::WriteOutput;
+use crate::file_writer::external_sort::{CurveSort, column_at};
+use crate::file_writer::space_filling_curve::{CurveKind, SpaceFillingCurve};
 use crate::ops::rewrite::column_path::resolve_column_path;
 use crate::ops::rewrite::target_table::{FileRowSelection, TargetTable};
 use crate::protocol::commit_line::Add;
 use crate::protocol::schema::{DataType, FieldList, StructType};
 use crate::scan::{self, ScanRequest};
 use crate::snapshot::Snapshot;
-use crate::write::WriteOutput;
-use crate::write::external_sort::{CurveSort, column_at};
-use crate::write::space_filling_curve::{CurveKind, SpaceFillingCurve};
 
 /// The approximate number of rows in a sample.
 const SAMPLE: u64 = 200_000;

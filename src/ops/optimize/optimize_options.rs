@@ -3,11 +3,11 @@
 use super::clustering;
 use crate::commit::finish::{CommitOptions, CommitResult};
 use crate::error::{Error, Result};
+use crate::file_writer::bound_constraints::NamedExpression;
 use crate::ops::optimize::clustering::{ClusteringMetrics, LiquidClustering};
 use crate::ops::optimize::curve_layout::CurveLayout;
 use crate::ops::rewrite::file_rewrite::FileRewrite;
 use crate::ops::rewrite::target_table::DataFileOptions;
-use crate::write::bound_constraints::NamedExpression;
 use serde::Deserialize;
 
 /// Which files are rewritten, and how.

@@ -8,6 +8,8 @@ use super::purge;
 use crate::commit::adds::{all_live_adds, matching_live_adds};
 use crate::error::{Error, ErrorCode, Result};
 use crate::exec::CancellationToken;
+use crate::file_writer::bound_constraints::NamedExpression;
+use crate::file_writer::constraints::WriteRules;
 use crate::log::MaintenanceOperation;
 use crate::ops::optimize::clustering::LiquidClustering;
 use crate::ops::optimize::curve_layout::CurveLayout;
@@ -19,8 +21,6 @@ use crate::protocol::commit_line::{Add, PartitionValues};
 use crate::prune;
 use crate::scan::FileMatcher;
 use crate::snapshot::Snapshot;
-use crate::write::bound_constraints::NamedExpression;
-use crate::write::constraints::WriteRules;
 use std::collections::BTreeMap;
 
 /// The percentage of deleted rows from which a file is rewritten for that reason alone.

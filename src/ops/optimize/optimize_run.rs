@@ -9,11 +9,11 @@ use crate::commit::OptimisticTransaction;
 use crate::commit::finish::{self, CommitResult, json_string_list};
 use crate::error::Result;
 use crate::exec::CancellationToken;
+use crate::file_writer::bound_constraints::NamedExpression;
 use crate::ops::rewrite::file_rewrite::{self, FileRewrite};
 use crate::ops::rewrite::target_table::{DataFileOptions, TargetTable};
 use crate::protocol::commit_line::Add;
 use crate::snapshot::Snapshot;
-use crate::write::bound_constraints::NamedExpression;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 

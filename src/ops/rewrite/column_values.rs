@@ -11,9 +11,9 @@ use serde::Deserialize;
 use crate::error::{Error, Result};
 use crate::expr::BoundTree;
 use crate::expr::eval::child;
+use crate::file_writer::cast as fit;
 use crate::protocol::calendar::TimeZoneSpec;
 use crate::protocol::schema::{DataType, StringLayout};
-use crate::write::cast as fit;
 
 /// A value as the caller bound it.
 #[derive(Debug, Clone, Deserialize)]

@@ -8,11 +8,11 @@ use crate::commit::{CommitOperation, OptimisticTransaction};
 use crate::error::Result;
 use crate::exec::CancellationToken;
 use crate::exec::now_ms;
+use crate::file_writer::WriteOutput;
 use crate::ops::rewrite::target_table::TargetTable;
 use crate::ops::rewrite::uncommitted_files::{UncommittedFiles, add_action};
 use crate::protocol::commit_line::{Action, Add};
 use crate::snapshot::Snapshot;
-use crate::write::WriteOutput;
 
 /// Files whose rows were copied to new ones; the new files are deleted again unless a version
 /// references them.

@@ -6,12 +6,12 @@ use arrow_row::{RowConverter, SortField};
 
 use crate::error::{Error, Result, ResultExt};
 use crate::expr::{BoundExpr, Expr, Function, Scalar};
+use crate::file_writer::WrittenDataFile;
 use crate::parse::{FileBatch, mask};
 use crate::protocol::calendar::TimeZoneSpec;
 use crate::protocol::partition_value;
 use crate::protocol::schema::{DataType, StructField};
 use crate::snapshot::Snapshot;
-use crate::write::WrittenDataFile;
 
 /// True for the rows for which `predicate` is false or null.
 pub(in crate::ops) fn not_true(predicate: &BoundExpr) -> Result<BoundExpr> {

@@ -17,11 +17,11 @@ use serde::Deserialize;
 
 use crate::error::{Error, Result};
 use crate::expr::{BoundExpr, Expr, Function, Scalar};
+use crate::file_writer::cast::ColumnPositions;
 use crate::ops::rewrite::partition_predicate::{NAMED, combine_exprs};
 use crate::parse::mask;
 use crate::protocol::calendar::TimeZoneSpec;
 use crate::protocol::schema::{DataType, StringLayout, StructField, StructType};
-use crate::write::cast::ColumnPositions;
 
 /// A column of the table that must equal one of the data.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]

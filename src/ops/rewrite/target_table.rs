@@ -22,6 +22,12 @@ use crate::dv::RoaringBitmapArray;
 use crate::error::{Error, Result};
 use crate::exec::CancellationToken;
 use crate::expr::BoundExpr;
+use crate::file_writer::bound_constraints;
+use crate::file_writer::constraints::WriteRules;
+use crate::file_writer::engine_files::{self, EngineFileSet};
+use crate::file_writer::external_sort::CurveSort;
+pub(in crate::ops) use crate::file_writer::with_change_feed::with_change_type;
+use crate::file_writer::{WriteOutput, WriteRequest, WrittenDataFile, write, write_with};
 use crate::ops::rewrite::replace_keys::ReplaceKeySet;
 use crate::pq::{ColumnMappingMode, WriterProperties};
 use crate::protocol::action::{Metadata, Protocol};
@@ -32,12 +38,6 @@ use crate::protocol::schema::{DataType, StringLayout, StructField, StructType};
 use crate::protocol::{iceberg, properties};
 use crate::scan::{self, MetadataColumn, PositionSelection, ScanRequest};
 use crate::snapshot::Snapshot;
-use crate::write::bound_constraints;
-use crate::write::constraints::WriteRules;
-use crate::write::external_files::{self, ExternalFileSet};
-use crate::write::external_sort::CurveSort;
-pub(in crate::ops) use crate::write::with_change_feed::with_change_type;
-use crate::write::{WriteOutput, WriteRequest, WrittenDataFile, write, write_with};
 
 /// How files are written.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -259,7 +259,7 @@ impl TargetTable {
         is_feed: bool,
         snapshot: &Snapshot,
         cancel: &CancellationToken,
-    ) -> Result<ExternalFileSet> {
+    ) -> Result<EngineFileSet> {
         let request = if is_feed {
             self.change_data_request(WriteRules::default(), cancel)?
         } else {
@@ -267,7 +267,7 @@ impl TargetTable {
             self.preserve_row_ids(snapshot, &mut request, &mut ScanRequest::default())?;
             request
         };
-        external_files::inspect_external_files(snapshot.stores().root(), &request, folder, cancel)
+        engine_files::inspect_external_files(snapshot.stores().root(), &request, folder, cancel)
     }
 
     /// How rows are copied: the write request, and the scan request.

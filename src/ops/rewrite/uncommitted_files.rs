@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use crate::error::Result;
 use crate::exec::CancellationToken;
+use crate::file_writer::{WrittenDataFile, engine_files};
 use crate::ops::rewrite::iceberg_compatibility;
 use crate::protocol::action::Metadata;
 use crate::protocol::commit_line::Add;
 use crate::protocol::data_path;
 use crate::store::Store;
-use crate::write::{WrittenDataFile, external_files};
 
 /// The `add` action of a file that was just written for a table with these metadata.
 pub(in crate::ops) fn add_action(file: WrittenDataFile, metadata: &Metadata) -> Add {
@@ -88,7 +88,7 @@ pub(in crate::ops) fn uncommitted_in_folders<'a>(
 ) -> Result<UncommittedFiles> {
     let mut orphans = UncommittedFiles::new(store);
     for folder in folders {
-        for object in external_files::list_recursively(store, folder, cancel)? {
+        for object in engine_files::list_recursively(store, folder, cancel)? {
             orphans.add_path(&object.path);
         }
     }

@@ -15,6 +15,7 @@ use arrow_array::{Array, BooleanArray};
 use crate::commit::adds::matching_live_adds;
 use crate::error::{Error, NotFoundKind, Result, ResultExt};
 use crate::exec::{CancellationToken, map_all, now_ms};
+use crate::file_writer::partition::{check_not_hive_null, log_path};
 use crate::ops::rewrite::start_state::TableOrPath;
 use crate::ops::rewrite::table_paths::TablePathResolver;
 use crate::ops::rewrite::target_table::TargetTable;
@@ -24,7 +25,6 @@ use crate::protocol::features::{self, ColumnMapping};
 use crate::protocol::schema::StructField;
 use crate::protocol::{data_path, log_path as log_files, partition_value};
 use crate::store::{ObjectMeta, Store, TablePath, TableStores};
-use crate::write::partition::{check_not_hive_null, log_path};
 
 /// Remote files in one folder from which on the folder is listed: a listing answers 1,000 names per
 /// request, and requests for single files run side by side.

@@ -5,6 +5,9 @@ use super::write_command::WriteCommand;
 use crate::commit::adds::{all_live_adds, matching_live_adds};
 use crate::error::{Error, Result, invariant};
 use crate::exec::CancellationToken;
+use crate::file_writer::bound_constraints::TableConstraints;
+use crate::file_writer::constraints::WriteRules;
+use crate::file_writer::{WriteOutput, WrittenDataFile};
 use crate::ops::rewrite::matched_rows::MatchedRows;
 use crate::ops::rewrite::partition_predicate::PartitionSet;
 use crate::ops::rewrite::row_deletion;
@@ -12,9 +15,6 @@ use crate::ops::rewrite::start_state::{SaveMode, SchemaMode, TableOrPath};
 use crate::ops::rewrite::target_table::cdc_action;
 use crate::ops::rewrite::uncommitted_files::UncommittedFiles;
 use crate::protocol::commit_line::{Action, Cdc};
-use crate::write::bound_constraints::TableConstraints;
-use crate::write::constraints::WriteRules;
-use crate::write::{WriteOutput, WrittenDataFile};
 use std::sync::PoisonError;
 
 impl WriteCommand {
@@ -47,7 +47,7 @@ impl WriteCommand {
             .inspect_external_folder(folder, true, snapshot, cancel)?;
         rest.append(&mut told.non_data_files);
         told.files.extend_from_slice(known);
-        Ok(ChangeDataSource::ExternalFiles(told.files))
+        Ok(ChangeDataSource::EngineFiles(told.files))
     }
 
     /// The change data of a write; writes that of the removed rows if only that of the new rows was
@@ -77,7 +77,7 @@ impl WriteCommand {
                     .map(cdc_action)
                     .collect())
             }
-            (ChangeDataSource::ExternalFiles(files), _) => {
+            (ChangeDataSource::EngineFiles(files), _) => {
                 Ok(files.into_iter().map(cdc_action).collect())
             }
             _ => Ok(Vec::new()),

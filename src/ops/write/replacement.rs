@@ -3,11 +3,11 @@
 use super::write_options::WriteOptions;
 use crate::error::Result;
 use crate::expr::BoundExpr;
+use crate::file_writer::{WriteOutput, WrittenDataFile};
 use crate::ops::rewrite::matched_rows::MatchedRows;
 use crate::ops::rewrite::replace_keys::ReplaceKeySet;
 use crate::ops::rewrite::start_state::TableOrPath;
 use crate::protocol::schema::StructType;
-use crate::write::{WriteOutput, WrittenDataFile};
 use std::sync::{Arc, Mutex};
 
 /// The rows to replace, determined before another engine wrote.
@@ -25,7 +25,7 @@ pub(super) enum ChangeDataSource {
     /// The new rows are in these change data files; those for the removed rows are not written yet.
     Inserted(WriteOutput),
     /// All of it is in these files.
-    ExternalFiles(Vec<WrittenDataFile>),
+    EngineFiles(Vec<WrittenDataFile>),
 }
 
 /// The rows that a write removes.

@@ -4,6 +4,9 @@ use super::write_options::WriteOptions;
 use crate::error::{CallOption, Error, ErrorCode, Result};
 use crate::exec::now_ms;
 use crate::exec::uuid;
+use crate::file_writer::bound_constraints::TableConstraints;
+use crate::file_writer::cast::{self, ColumnPositions};
+use crate::file_writer::constraints::IdentityColumn;
 use crate::ops::create::{
     GENERATED, TableDefinition, checked_clustering, generated_value_key, schema_column_name,
     table_definition,
@@ -21,9 +24,6 @@ use crate::protocol::properties;
 use crate::protocol::schema::{StringLayout, StructField, StructType};
 use crate::protocol::table::{self, TableChangeContext};
 use crate::snapshot::Snapshot;
-use crate::write::bound_constraints::TableConstraints;
-use crate::write::cast::{self, ColumnPositions};
-use crate::write::constraints::IdentityColumn;
 use rustc_hash::FxHashSet;
 use serde_json::json;
 

@@ -7,6 +7,11 @@ use super::write_options::{WriteOptions, check_options};
 use crate::commit::finish::{CommitResult, commit, metric_value};
 use crate::error::{Error, Result};
 use crate::exec::CancellationToken;
+use crate::file_writer::bound_constraints::{self, TableConstraints};
+use crate::file_writer::constraints::{IdentityColumn, WriteRules};
+use crate::file_writer::engine_files::{self, EngineFileSet};
+use crate::file_writer::with_change_feed::write_with_change_data;
+use crate::file_writer::{WriteOutput, WriteRequest, WrittenDataFile, write};
 use crate::ops::optimize::auto_compact;
 use crate::ops::rewrite::replace_keys::ReplaceKeySet;
 use crate::ops::rewrite::start_state::TableOrPath;
@@ -16,11 +21,6 @@ use crate::ops::rewrite::uncommitted_files::{UncommittedFiles, add_action};
 use crate::protocol::action::{DomainMetadata, Metadata, Protocol};
 use crate::protocol::commit_line::{Action, Add, Remove};
 use crate::protocol::schema::{StructField, StructType};
-use crate::write::bound_constraints::{self, TableConstraints};
-use crate::write::constraints::{IdentityColumn, WriteRules};
-use crate::write::external_files::{self, ExternalFileSet};
-use crate::write::with_change_feed::write_with_change_data;
-use crate::write::{WriteOutput, WriteRequest, WrittenDataFile, write};
 use arrow_array::RecordBatch;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -250,7 +250,7 @@ impl WriteCommand {
     ///
     /// # Errors
     /// As [`WriteCommand::run`] and
-    /// [`inspect_external_files`](external_files::inspect_external_files); [`Error::Unsupported`]
+    /// [`inspect_external_files`](engine_files::inspect_external_files); [`Error::Unsupported`]
     /// if the rows themselves are needed.
     pub fn run_folder(
         mut self,
@@ -273,11 +273,11 @@ impl WriteCommand {
             ));
         }
         let change = self.take_replacement(changes)?;
-        let ExternalFileSet {
+        let EngineFileSet {
             files,
             non_data_files: mut rest,
             identities,
-        } = external_files::inspect_external_files(&store, &request, folder, cancel)?;
+        } = engine_files::inspect_external_files(&store, &request, folder, cancel)?;
         let written = WriteOutput {
             rows: files.iter().map(|file| file.num_records).sum(),
             files,
@@ -290,7 +290,7 @@ impl WriteCommand {
         Ok(done)
     }
 
-    /// Commits files that other processes wrote with [`crate::write::write`]: rows, and change data
+    /// Commits files that other processes wrote with [`crate::file_writer::write`]: rows, and change data
     /// for inserts if [`WriteCommand::plan_replacement`] requires it, in addition to the folder
     /// with other change data. After an error they are deleted, unless the outcome of the commit is
     /// unknown.

@@ -8,13 +8,13 @@ use crate::commit::{CommitOperation, OptimisticTransaction};
 use crate::error::{Error, Result};
 use crate::exec::CancellationToken;
 use crate::exec::now_ms;
+use crate::file_writer::bound_constraints::{self, TableConstraints};
+use crate::file_writer::{WriteOutput, WrittenDataFile};
 use crate::ops::create::operation_parameters;
 use crate::ops::optimize::clustering::clustering_columns_json;
 use crate::ops::rewrite::start_state::{SaveMode, TableOrPath};
 use crate::protocol::action::Metadata;
 use crate::protocol::commit_line::{Action, Add, Cdc};
-use crate::write::bound_constraints::{self, TableConstraints};
-use crate::write::{WriteOutput, WrittenDataFile};
 use serde_json::{Map, Value};
 
 impl WriteCommand {

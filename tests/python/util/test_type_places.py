@@ -76,9 +76,9 @@ RUST_PLACES: set[str] = {
     "prune/range.rs",
     "scan/changes.rs",
     "scan/read.rs",
-    "write/cast.rs",
-    "write/partition.rs",
-    "write/stats.rs",
+    "file_writer/cast.rs",
+    "file_writer/partition.rs",
+    "file_writer/stats.rs",
 }
 
 

@@ -8,13 +8,13 @@ use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray};
 use deltafast::commit::finish::{CommitOptions, CommitResult};
 use deltafast::error::Error;
 use deltafast::exec::CancellationToken;
+use deltafast::file_writer::bound_constraints::TableConstraints;
 use deltafast::log::DeltaLog;
 use deltafast::ops::{SaveMode, TableChange, TableOrPath, WriteCommand, WriteOptions, alter};
 use deltafast::protocol::evolution;
 use deltafast::snapshot::ReadOptions;
 use deltafast::store::fault::{FaultStore, InjectedFault, StoreOperation as Call};
 use deltafast::store::{ExternalPaths, StorageOptions, Store, TableStores};
-use deltafast::write::bound_constraints::TableConstraints;
 
 use super::super::tables::{infos, live, log, memory, versions};
 

@@ -20,7 +20,7 @@ pub mod bound_constraints;
 pub(crate) mod cast;
 pub(crate) mod constraints;
 mod data_files;
-pub(crate) mod external_files;
+pub(crate) mod engine_files;
 pub(crate) mod external_sort;
 mod file_schema;
 mod files;

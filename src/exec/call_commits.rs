@@ -24,9 +24,9 @@ pub struct CommitRecord {
 /// The commits of a call, in their order. Clones share it; the caller takes them while the call
 /// runs and after it, also if it fails.
 #[derive(Debug, Clone, Default)]
-pub struct CommitLog(Arc<Mutex<Vec<CommitRecord>>>);
+pub struct CallCommits(Arc<Mutex<Vec<CommitRecord>>>);
 
-impl CommitLog {
+impl CallCommits {
     /// Adds a commit.
     pub fn add(&self, record: CommitRecord) {
         self.records(|records| records.push(record));

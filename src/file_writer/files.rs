@@ -11,12 +11,12 @@ use super::prepared_rows::{PreparedRows, SplicedFile};
 use super::write_request::WriteRequest;
 use crate::error::Result;
 use crate::exec;
+use crate::file_writer::file_schema;
+use crate::file_writer::partition_buffer::PartitionBuffer;
 use crate::pq::encode::file_encoder::array_bytes;
 use crate::pq::{
     ColumnStatistics, EncodedFile, FileEncoder, ParallelFileWriter, ParquetCompression,
 };
-use crate::write::file_schema;
-use crate::write::partition_buffer::PartitionBuffer;
 
 /// The number of rows from which encoding is efficient; fewer rows are buffered.
 const ROWS: usize = 8 << 10;

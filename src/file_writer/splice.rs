@@ -19,6 +19,7 @@ use super::stats::{FileStatistics, StatsPlan};
 use super::write_request::{WriteOutput, WriteRequest};
 use crate::error::{Error, Result};
 use crate::exec::map_all;
+use crate::file_writer::constraints::WriteRules;
 use crate::pq::{
     DataFileFormat, ParallelFileWriter, ParquetCompression, SpliceSource, WriterProperties,
 };
@@ -26,7 +27,6 @@ use crate::protocol::commit_line::Add;
 use crate::protocol::data_path::canonical;
 use crate::protocol::schema::StructType;
 use crate::store::{Store, StoreObject, TableStores};
-use crate::write::constraints::WriteRules;
 
 /// The minimum average size of a row group in bytes for which a file is copied.
 const LARGE: u64 = 4 << 20;

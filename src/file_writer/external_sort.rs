@@ -17,8 +17,8 @@ use arrow_select::take::take_record_batch;
 use super::spill::{SpillFile, SpillOffset};
 use crate::error::{Error, Result};
 use crate::exec::{CancellationToken, ItemSource, OrderedPrefetch, ordered_prefetch, parallelism};
+use crate::file_writer::space_filling_curve::SpaceFillingCurve;
 use crate::pq::encode::file_encoder::array_bytes;
-use crate::write::space_filling_curve::SpaceFillingCurve;
 
 /// The number of rows in a returned batch.
 const ROWS: usize = 32 << 10;
@@ -258,7 +258,7 @@ impl RangePartition {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::write::space_filling_curve::CurveKind;
+    use crate::file_writer::space_filling_curve::CurveKind;
 
     use arrow_array::types::Int64Type;
     use arrow_array::{Int64Array, StringArray};

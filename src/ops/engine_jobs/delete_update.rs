@@ -1,9 +1,9 @@
 //! DELETE and UPDATE whose rows another engine finds and writes: commits a version from row bitmaps
 //! and folders of files.
 //!
-//! The engine is given the requirements ([`ExternalDmlJob::requirements`]), passes the positions of
-//! the matching rows ([`ExternalDmlJob::find_rows`]), and writes new rows into folders of the
-//! table. [`ExternalDmlJob::run`] commits: either with deletion vectors made from the bitmaps, or
+//! The engine is given the requirements ([`EngineDmlJob::requirements`]), passes the positions of
+//! the matching rows ([`EngineDmlJob::find_rows`]), and writes new rows into folders of the
+//! table. [`EngineDmlJob::run`] commits: either with deletion vectors made from the bitmaps, or
 //! with the removal of the files that were copied. Actions, metrics and conflict checks are those
 //! of [`crate::ops::dml::delete_update`].
 //!
@@ -24,6 +24,9 @@ use crate::commit::finish::{CommitOptions, CommitResult};
 use crate::dv::RoaringBitmapArray;
 use crate::error::{Error, Result, invariant};
 use crate::exec::CancellationToken;
+use crate::file_writer::WriteOutput;
+use crate::file_writer::bound_constraints::NamedExpression;
+use crate::file_writer::constraints::WriteRules;
 use crate::ops::dml::delete_update::{DmlActions, DmlContext};
 use crate::ops::rewrite::matched_rows::MatchedRows;
 use crate::ops::rewrite::row_deletion::{self, DeletionVectorUpdate};
@@ -33,9 +36,6 @@ use crate::ops::rewrite::uncommitted_files::uncommitted_in_folders;
 use crate::process::RaceOnce;
 use crate::protocol::commit_line::Add;
 use crate::snapshot::Snapshot;
-use crate::write::WriteOutput;
-use crate::write::bound_constraints::NamedExpression;
-use crate::write::constraints::WriteRules;
 
 /// The kind of change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -102,7 +102,7 @@ pub struct MatchedRowsSummary {
 
 /// A DELETE or an UPDATE in progress.
 #[derive(Debug)]
-pub struct ExternalDmlJob {
+pub struct EngineDmlJob {
     snapshot: Snapshot,
     kind: DmlKind,
     predicate: Option<NamedExpression>,
@@ -111,7 +111,7 @@ pub struct ExternalDmlJob {
     matched_rows: Option<(MatchedRows, Duration)>,
 }
 
-impl ExternalDmlJob {
+impl EngineDmlJob {
     /// A job without matched rows so far.
     ///
     /// # Errors
@@ -197,7 +197,7 @@ impl ExternalDmlJob {
     ///
     /// # Errors
     /// As [`crate::ops::delete`] and
-    /// [`inspect_external_files`](external_files::inspect_external_files).
+    /// [`inspect_external_files`](engine_files::inspect_external_files).
     pub fn run(
         mut self,
         rows: Option<&str>,

@@ -2,12 +2,12 @@
 //! commit of a folder of files.
 //!
 //! The engine is given the files to combine, or to lay out along one curve
-//! ([`ExternalOptimizeJob::requirements`]). Each new file has a number, its part, and is written
+//! ([`EngineOptimizeJob::requirements`]). Each new file has a number, its part, and is written
 //! into a folder named after it. For a curve the engine passes a sample of the columns and is given
-//! the bounds with which it computes the part of a row ([`ExternalOptimizeJob::curve_bounds`]).
+//! the bounds with which it computes the part of a row ([`EngineOptimizeJob::curve_bounds`]).
 //! Where files equal what a copy of their rows would be, an engine that can do so copies their row
-//! groups, and decodes nothing ([`ExternalOptimizeJob::bins_to_copy`]).
-//! [`ExternalOptimizeJob::run`] commits as [`crate::ops::optimize`] does.
+//! groups, and decodes nothing ([`EngineOptimizeJob::bins_to_copy`]).
+//! [`EngineOptimizeJob::run`] commits as [`crate::ops::optimize`] does.
 //!
 //! Protocol: as [`crate::ops::optimize`]. Cost: the plan, a footer for each new file.
 
@@ -25,7 +25,14 @@ use serde::Serialize;
 
 use crate::error::{Error, Result};
 use crate::exec::CancellationToken;
-use crate::ops::external::delete_update::TableRequirements;
+use crate::file_writer::bound_constraints::NamedExpression;
+use crate::file_writer::constraints::WriteRules;
+use crate::file_writer::external_sort::CurveSort;
+use crate::file_writer::space_filling_curve::{
+    CurveKind, SpaceFillingCurve, ranges as range_bounds,
+};
+use crate::file_writer::{WriteOutput, WrittenDataFile, engine_files};
+use crate::ops::engine_jobs::delete_update::TableRequirements;
 use crate::ops::optimize::optimize_options::{
     OptimizeOptions, OptimizeResult, OptimizeStrategy, with_inherited_clustering,
 };
@@ -38,11 +45,6 @@ use crate::protocol::commit_line::Add;
 use crate::protocol::schema::{DataType, StructField};
 use crate::scan::ScanRequest;
 use crate::snapshot::Snapshot;
-use crate::write::bound_constraints::NamedExpression;
-use crate::write::constraints::WriteRules;
-use crate::write::external_sort::CurveSort;
-use crate::write::space_filling_curve::{CurveKind, SpaceFillingCurve, ranges as range_bounds};
-use crate::write::{WriteOutput, WrittenDataFile, external_files};
 
 /// The column that names the folder of a part.
 const PART: &str = "__deltafast_part";
@@ -74,7 +76,7 @@ pub struct OptimizeRequirements {
 }
 
 /// An OPTIMIZE in progress.
-pub struct ExternalOptimizeJob {
+pub struct EngineOptimizeJob {
     snapshot: Snapshot,
     options: OptimizeOptions,
     sql: Option<String>,
@@ -84,7 +86,7 @@ pub struct ExternalOptimizeJob {
     copies: BTreeMap<usize, (u64, String)>,
 }
 
-impl ExternalOptimizeJob {
+impl EngineOptimizeJob {
     /// Plans the job.
     ///
     /// # Errors
@@ -296,7 +298,7 @@ impl ExternalOptimizeJob {
     ///
     /// # Errors
     /// As [`crate::ops::optimize`] and
-    /// [`inspect_external_files`](crate::write::external_files::inspect_external_files).
+    /// [`inspect_external_files`](crate::file_writer::engine_files::inspect_external_files).
     pub fn run(self, folder: Option<&str>, cancel: &CancellationToken) -> Result<OptimizeResult> {
         let orphans =
             uncommitted_in_folders(self.snapshot.stores().root(), folder.into_iter(), cancel)?;
@@ -365,7 +367,7 @@ impl ExternalOptimizeJob {
             .chain([StructField::new(PART, DataType::Integer, false)])
             .collect();
         request.partition_columns = vec![PART.to_owned()];
-        let found = external_files::inspect_external_files(
+        let found = engine_files::inspect_external_files(
             self.snapshot.stores().root(),
             &request,
             folder,

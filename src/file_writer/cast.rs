@@ -25,11 +25,11 @@ use arrow_schema::{ArrowError, DataType as Arrow, Field, Fields, Schema, TimeUni
 use rustc_hash::FxHashMap;
 
 use crate::error::{Error, ErrorCode, Result};
+use crate::file_writer::file_schema::variant_fields;
 use crate::protocol::calendar::{MICROS_PER_DAY, TimeZoneSpec};
 use crate::protocol::schema::{
     ArrayType, DataType, MapType, StringLayout, StructField, StructType,
 };
-use crate::write::file_schema::variant_fields;
 
 /// The positions of the table's columns in batches of one schema.
 #[derive(Debug, Clone)]

@@ -18,18 +18,18 @@ use super::{WriteRequest, WrittenDataFile};
 use crate::error::{Error, Result, ResultExt, shown};
 use crate::exec::{CancellationToken, map_all};
 use crate::expr::Scalar;
+use crate::file_writer::constraints::IdentityColumn;
+use crate::file_writer::file_schema::file_name;
 use crate::pq::infer_schema;
 use crate::pq::{ColumnMappingMode, ColumnStatistics, StatisticsLevel};
 use crate::protocol::calendar::TimeZoneSpec;
 use crate::protocol::partition_value::HIVE_NULL;
 use crate::protocol::schema::{DataType, StructField, StructType};
 use crate::store::{ObjectMeta, Store, StoreObject};
-use crate::write::constraints::IdentityColumn;
-use crate::write::file_schema::file_name;
 
 /// The files in a folder.
 #[derive(Debug, Clone, Default)]
-pub struct ExternalFileSet {
+pub struct EngineFileSet {
     /// Data files with rows.
     pub files: Vec<WrittenDataFile>,
     /// All other files, by their paths relative to the table root: files without rows, markers,
@@ -76,7 +76,7 @@ pub fn inspect_external_files(
     request: &WriteRequest,
     folder: &str,
     cancel: &CancellationToken,
-) -> Result<ExternalFileSet> {
+) -> Result<EngineFileSet> {
     let written = written_columns(request);
     let partition = partition_fields(request)?;
     let stats = StatsPlan::new(&written, &request.hidden, &request.properties, |field| {
@@ -89,7 +89,7 @@ pub fn inspect_external_files(
         identities: identity_columns(&written, request)?,
         with_ids: fields_with_ids(&written, request),
     };
-    let mut out = ExternalFileSet::default();
+    let mut out = EngineFileSet::default();
     let mut data = Vec::new();
     for object in list_recursively(store, folder, cancel)? {
         let name = object.path.rsplit('/').next().unwrap_or_default();

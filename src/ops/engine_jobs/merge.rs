@@ -2,12 +2,12 @@
 //! source's keys, row bitmaps and folders of files.
 //!
 //! [`MergeCommand::into_external_job`] takes what the engine knows of the source and determines
-//! which files can match; [`ExternalMergeJob::find_rows`] takes the positions of the rows that
-//! clauses apply to; the engine writes; [`ExternalMergeJob::run`] commits. The engine decides which
+//! which files can match; [`EngineMergeJob::find_rows`] takes the positions of the rows that
+//! clauses apply to; the engine writes; [`EngineMergeJob::run`] commits. The engine decides which
 //! clause applies to a row. Actions, metrics and conflict checks are those of
 //! [`crate::ops::merge`].
 //!
-//! Protocol: as [`crate::ops::merge`]. Cost: as [`crate::ops::external::delete_update`].
+//! Protocol: as [`crate::ops::merge`]. Cost: as [`crate::ops::engine_jobs::delete_update`].
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::Duration;
@@ -20,7 +20,10 @@ use crate::dv::RoaringBitmapArray;
 use crate::error::{Error, Result};
 use crate::exec::CancellationToken;
 use crate::expr::BoundExpr;
-use crate::ops::external::delete_update::{RowBitmaps, TableRequirements, live_row_count};
+use crate::file_writer::WriteOutput;
+use crate::file_writer::bound_constraints;
+use crate::file_writer::constraints::{IdentityColumn, advance};
+use crate::ops::engine_jobs::delete_update::{RowBitmaps, TableRequirements, live_row_count};
 use crate::ops::merge::clauses::MergeClause;
 use crate::ops::merge::join_keys::{KeyColumn, SourceKeySummary};
 use crate::ops::merge::merge_command::{MergeCommand, candidate_files};
@@ -34,9 +37,6 @@ use crate::ops::rewrite::uncommitted_files::add_action;
 use crate::ops::rewrite::uncommitted_files::uncommitted_in_folders;
 use crate::parse::mask;
 use crate::protocol::commit_line::{Action, Add};
-use crate::write::WriteOutput;
-use crate::write::bound_constraints;
-use crate::write::constraints::{IdentityColumn, advance};
 
 /// Statistics of a source.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -70,7 +70,7 @@ pub struct MergeRequirements {
 
 /// A merge that another engine runs.
 #[derive(Debug)]
-pub struct ExternalMergeJob {
+pub struct EngineMergeJob {
     merge: MergeCommand,
     plan: MergePlan,
     clauses: MergeClauses,
@@ -113,7 +113,7 @@ impl MergeCommand {
         facts: &SourceStatistics,
         keys: impl Iterator<Item = Result<RecordBatch>>,
         cancel: &CancellationToken,
-    ) -> Result<ExternalMergeJob> {
+    ) -> Result<EngineMergeJob> {
         let clauses = MergeClauses::of(plan)?;
         if clauses.changes_existing_rows() {
             check_changeable(&self.snapshot)?;
@@ -161,7 +161,7 @@ impl MergeCommand {
         let reads = self.target_predicate(target_only.as_ref(), &known, &equalities, can_match)?;
         let files = candidate_files(&self.snapshot, &clauses, reads.as_ref(), can_match, cancel)?;
         let read_time = self.started.elapsed();
-        Ok(ExternalMergeJob {
+        Ok(EngineMergeJob {
             merge: self,
             plan: plan.clone(),
             clauses,
@@ -176,7 +176,7 @@ impl MergeCommand {
     }
 }
 
-impl ExternalMergeJob {
+impl EngineMergeJob {
     /// The requirements for the engine.
     ///
     /// # Errors
@@ -203,7 +203,7 @@ impl ExternalMergeJob {
     /// files that lose all their rows.
     ///
     /// # Errors
-    /// As [`ExternalDmlJob::find_rows`](crate::ops::ExternalDmlJob::find_rows).
+    /// As [`EngineDmlJob::find_rows`](crate::ops::EngineDmlJob::find_rows).
     pub fn find_rows(
         &mut self,
         marks: impl Iterator<Item = Result<RecordBatch>>,
@@ -253,7 +253,7 @@ impl ExternalMergeJob {
     ///
     /// # Errors
     /// As [`MergeJoin::run`](crate::ops::MergeJoin::run) and
-    /// [`inspect_external_files`](crate::write::external_files::inspect_external_files).
+    /// [`inspect_external_files`](crate::file_writer::engine_files::inspect_external_files).
     pub fn run(
         mut self,
         rows: Option<&str>,

@@ -15,14 +15,14 @@ use serde_json::Value;
 use super::length_limits::ColumnLengths;
 use crate::error::{Error, Result, invariant, shown};
 use crate::expr::{BoundExpr, BoundTree};
+use crate::file_writer::constraints::{
+    ComputedColumn, ConditionKind, IdentityColumn, RowCondition, WriteRules,
+};
 use crate::protocol::action::{FormatSpecification, Metadata, Protocol};
 use crate::protocol::features;
 use crate::protocol::properties::CONSTRAINTS;
 use crate::protocol::schema::{DataType, StructField, StructType};
 use crate::protocol::table::base_protocol;
-use crate::write::constraints::{
-    ComputedColumn, ConditionKind, IdentityColumn, RowCondition, WriteRules,
-};
 
 /// A name (of a constraint or a column) with an SQL expression.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

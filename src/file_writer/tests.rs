@@ -22,6 +22,9 @@ use proptest::prelude::*;
 use super::{WriteOutput, WriteRequest, WrittenDataFile, write};
 use crate::error::{Error, Result};
 use crate::expr::{BoundExpr, Scalar};
+use crate::file_writer::constraints::{
+    ComputedColumn, ConditionKind, IdentityColumn, RowCondition,
+};
 use crate::parse::StatsColumn;
 use crate::parse::stats::{self, StatsLeafColumn};
 use crate::pq::read;
@@ -30,7 +33,6 @@ use crate::protocol::calendar::TimeZoneSpec;
 use crate::protocol::data_path;
 use crate::protocol::schema::{DataType, StringLayout, StructType};
 use crate::store::{StorageOptions, Store, StoreObject, open};
-use crate::write::constraints::{ComputedColumn, ConditionKind, IdentityColumn, RowCondition};
 
 /// A directory that is deleted at the end of the test.
 struct Folder(PathBuf);
