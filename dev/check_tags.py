@@ -63,6 +63,9 @@ def tag_comparisons(source: str) -> list[int]:
             case ast.MatchClass(kwd_attrs=names, kwd_patterns=patterns):
                 found = zip(names, patterns, strict=True)
                 lines.update(pattern.lineno for name, pattern in found if _names_tag(name) and _has_string(pattern))
+            case ast.Call(func=ast.Attribute(attr="_replace"), keywords=keywords):
+                # The type checker does not see the fields of a named tuple there.
+                lines.update(k.value.lineno for k in keywords if _names_tag(k.arg or "") and _is_string(k.value))
             case _:
                 pass
     return sorted(lines)
@@ -142,6 +145,7 @@ def repeated_keys(keys: list[tuple[str, str]], constants: set[str]) -> list[str]
 
 
 SELF_TEST = """
+table = table._replace(mode="create", name="t")  # compares
 if kind == "string" or "string" != token.kind:             # compares
     pass
 if self.save_mode.lower() in ("append", "overwrite"):      # compares

@@ -190,11 +190,11 @@ def test_the_session_determines_the_size_of_optimized_files(engine, spark, tmp_p
 @pytest.mark.parametrize("name", ["minNumFiles", "maxFileSize"])
 def test_a_wrong_setting_of_auto_compaction_is_named(spark, folder, name):
     # delta-spark rejects it when it is set, so only a session without its jar gets this far.
-    from deltafast.spark._session.commit_settings import _number
+    from deltafast.spark._session.commit_settings import _number, _size
 
     with pytest.raises(InvalidArgumentError, match=rf"autoCompact\.{name} must be"):
-        _number(f"{CONF}autoCompact.{name}", "many", has_unit=name == "maxFileSize")
-    assert _number("maxFileSize", " 128MB ", has_unit=True) == 128 << 20
+        (_size if name == "maxFileSize" else _number)(f"{CONF}autoCompact.{name}", "many")
+    assert _size("maxFileSize", " 128MB ") == 128 << 20
 
 
 def test_the_session_overrides_the_property(engine, spark, tmp_path):

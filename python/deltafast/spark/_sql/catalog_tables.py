@@ -130,7 +130,7 @@ def adopted(session: Session, table: NewTable) -> NewTable:
     if table.partition and table.partition != list(there.metadata().partition_columns):
         message = f"the specified partitioning does not match the existing partitioning at {place.hadoop}"
         raise InvalidArgumentError(message, code=ErrorCode.TABLE_DEFINITION_MISMATCH, parameters={"path": place.hadoop})
-    return table._replace(mode="if_not_exists")
+    return table._replace(mode=CreateMode.IF_NOT_EXISTS)
 
 
 class OfCatalog(NamedTuple):
