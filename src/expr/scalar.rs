@@ -199,38 +199,24 @@ impl Scalar {
     /// # Errors
     /// [`Error::Internal`] if the value is not of the type.
     pub fn to_array(&self, data_type: &DataType) -> Result<ArrayRef> {
-        let array: ArrayRef = match (self, data_type) {
-            (Self::Null, _) => new_null_array(&data_type.to_arrow(StringLayout::Plain), 1),
-            (Self::Boolean(v), DataType::Boolean) => Arc::new(BooleanArray::from(vec![*v])),
-            (Self::Long(v), DataType::Byte) => Arc::new(Int8Array::from(vec![*v as i8])),
-            (Self::Long(v), DataType::Short) => Arc::new(Int16Array::from(vec![*v as i16])),
-            (Self::Long(v), DataType::Integer) => Arc::new(Int32Array::from(vec![*v as i32])),
-            (Self::Long(v), DataType::Long) => Arc::new(Int64Array::from(vec![*v])),
-            (Self::Long(v), DataType::Date) => Arc::new(Date32Array::from(vec![*v as i32])),
-            (Self::Long(v), DataType::Timestamp) => {
-                Arc::new(TimestampMicrosecondArray::from(vec![*v]).with_timezone("UTC"))
-            }
-            (Self::Long(v), DataType::TimestampNtz) => {
-                Arc::new(TimestampMicrosecondArray::from(vec![*v]))
-            }
-            (Self::Double(v), DataType::Float) => Arc::new(Float32Array::from(vec![*v as f32])),
-            (Self::Double(v), DataType::Double) => Arc::new(Float64Array::from(vec![*v])),
-            (Self::Decimal(v), DataType::Decimal(p, s)) => {
-                Arc::new(Decimal128Array::from(vec![*v]).with_precision_and_scale(*p, *s)?)
-            }
-            (Self::Text(v), DataType::String) => Arc::new(StringArray::from(vec![v.as_ref()])),
-            (Self::Bytes(v), DataType::Binary) => Arc::new(BinaryArray::from(vec![v.as_ref()])),
-            _ => {
-                return Err(Error::internal(format!(
-                    "a literal does not have its type {data_type}"
-                )));
-            }
-        };
-        Ok(array)
+        array_of(std::slice::from_ref(self), data_type)
     }
 }
 
-/// Bytes of a hex string of even length.
+/// The values as an array in the plain layout, nulls included.
+///
+/// # Errors
+/// [`Error::Internal`] if a value is not of the type.
+pub(crate) fn array_of(values: &[Scalar], data_type: &DataType) -> Result<ArrayRef> {
+    if values.iter().all(Scalar::is_null) {
+        return Ok(new_null_array(
+            &data_type.to_arrow(StringLayout::Plain),
+            values.len(),
+        ));
+    }
+    PlainValues::new(values, data_type)?.into_array(data_type)
+}
+
 /// The values that are not null as an array in the plain layout, in Spark's order, each once.
 ///
 /// Cost: one sort of plain values, so that a list of many is not an array for each of them.
@@ -238,103 +224,135 @@ impl Scalar {
 /// # Errors
 /// [`Error::Internal`] if a value is not of the type.
 pub(crate) fn sorted_array(values: &[Scalar], data_type: &DataType) -> Result<ArrayRef> {
-    let wrong = || {
-        Error::internal(format!(
-            "a value of a list does not have its type {data_type}"
-        ))
-    };
-    let present = || values.iter().filter(|value| !value.is_null());
-    let longs = || {
-        let longs: Option<Vec<i64>> = present()
-            .map(|value| match value {
-                Scalar::Long(v) => Some(*v),
-                _ => None,
-            })
-            .collect();
-        longs.map(ordered).ok_or_else(wrong)
-    };
-    let doubles = || {
-        let doubles: Option<Vec<f64>> = present()
-            .map(|value| match value {
-                Scalar::Double(v) => Some(*v),
-                _ => None,
-            })
-            .collect();
-        let mut doubles = doubles.ok_or_else(wrong)?;
-        doubles.sort_unstable_by(|a, b| compare_doubles(*a, *b));
-        doubles.dedup_by(|a, b| compare_doubles(*a, *b).is_eq());
-        Ok::<_, Error>(doubles)
-    };
-    let array: ArrayRef = match data_type {
-        DataType::Boolean => {
-            let truths: Option<Vec<bool>> = present()
-                .map(|value| match value {
-                    Scalar::Boolean(v) => Some(*v),
-                    _ => None,
-                })
-                .collect();
-            Arc::new(BooleanArray::from(truths.map(ordered).ok_or_else(wrong)?))
-        }
-        DataType::Byte => Arc::new(Int8Array::from_iter_values(
-            longs()?.into_iter().map(|v| v as i8),
-        )),
-        DataType::Short => Arc::new(Int16Array::from_iter_values(
-            longs()?.into_iter().map(|v| v as i16),
-        )),
-        DataType::Integer => Arc::new(Int32Array::from_iter_values(
-            longs()?.into_iter().map(|v| v as i32),
-        )),
-        DataType::Date => Arc::new(Date32Array::from_iter_values(
-            longs()?.into_iter().map(|v| v as i32),
-        )),
-        DataType::Long => Arc::new(Int64Array::from(longs()?)),
-        DataType::Timestamp => {
-            Arc::new(TimestampMicrosecondArray::from(longs()?).with_timezone("UTC"))
-        }
-        DataType::TimestampNtz => Arc::new(TimestampMicrosecondArray::from(longs()?)),
-        DataType::Float => Arc::new(Float32Array::from_iter_values(
-            doubles()?.into_iter().map(|v| v as f32),
-        )),
-        DataType::Double => Arc::new(Float64Array::from(doubles()?)),
-        DataType::Decimal(precision, scale) => {
-            let decimals: Option<Vec<i128>> = present()
-                .map(|value| match value {
-                    Scalar::Decimal(v) => Some(*v),
-                    _ => None,
-                })
-                .collect();
-            let decimals = Decimal128Array::from(decimals.map(ordered).ok_or_else(wrong)?);
-            Arc::new(decimals.with_precision_and_scale(*precision, *scale)?)
-        }
-        DataType::String => {
-            let texts: Option<Vec<&str>> = present()
-                .map(|value| match value {
-                    Scalar::Text(v) => Some(v.as_ref()),
-                    _ => None,
-                })
-                .collect();
-            Arc::new(StringArray::from(texts.map(ordered).ok_or_else(wrong)?))
-        }
-        DataType::Binary => {
-            let bytes: Option<Vec<&[u8]>> = present()
-                .map(|value| match value {
-                    Scalar::Bytes(v) => Some(v.as_ref()),
-                    _ => None,
-                })
-                .collect();
-            Arc::new(BinaryArray::from(bytes.map(ordered).ok_or_else(wrong)?))
-        }
-        _ => return Err(wrong()),
-    };
-    Ok(array)
+    PlainValues::new(values, data_type)?
+        .sorted()
+        .into_array(data_type)
 }
 
-fn ordered<T: Ord>(mut values: Vec<T>) -> Vec<T> {
+/// Values of one type without the tag of each.
+enum PlainValues<'a> {
+    Booleans(Vec<Option<bool>>),
+    Longs(Vec<Option<i64>>),
+    Doubles(Vec<Option<f64>>),
+    Decimals(Vec<Option<i128>>),
+    Texts(Vec<Option<&'a str>>),
+    Bytes(Vec<Option<&'a [u8]>>),
+}
+
+impl<'a> PlainValues<'a> {
+    fn new(values: &'a [Scalar], data_type: &DataType) -> Result<Self> {
+        macro_rules! values_of {
+            ($variant:ident, $value:ident => $plain:expr) => {
+                values
+                    .iter()
+                    .map(|value| match value {
+                        Scalar::Null => Ok(None),
+                        Scalar::$variant($value) => Ok(Some($plain)),
+                        _ => Err(not_of_type(data_type)),
+                    })
+                    .collect::<Result<Vec<_>>>()
+            };
+        }
+        Ok(match data_type {
+            DataType::Boolean => Self::Booleans(values_of!(Boolean, v => *v)?),
+            DataType::Byte
+            | DataType::Short
+            | DataType::Integer
+            | DataType::Long
+            | DataType::Date
+            | DataType::Timestamp
+            | DataType::TimestampNtz => Self::Longs(values_of!(Long, v => *v)?),
+            DataType::Float | DataType::Double => Self::Doubles(values_of!(Double, v => *v)?),
+            DataType::Decimal(..) => Self::Decimals(values_of!(Decimal, v => *v)?),
+            DataType::String => Self::Texts(values_of!(Text, v => v.as_ref())?),
+            DataType::Binary => Self::Bytes(values_of!(Bytes, v => v.as_ref())?),
+            _ => return Err(not_of_type(data_type)),
+        })
+    }
+
+    /// The values that are not null in Spark's order, each once.
+    fn sorted(self) -> Self {
+        match self {
+            Self::Booleans(values) => Self::Booleans(ordered(values)),
+            Self::Longs(values) => Self::Longs(ordered(values)),
+            Self::Doubles(mut values) => {
+                values.retain(Option::is_some);
+                let compare = |a: &Option<f64>, b: &Option<f64>| {
+                    compare_doubles(a.unwrap_or_default(), b.unwrap_or_default())
+                };
+                values.sort_unstable_by(compare);
+                values.dedup_by(|a, b| compare(a, b).is_eq());
+                Self::Doubles(values)
+            }
+            Self::Decimals(values) => Self::Decimals(ordered(values)),
+            Self::Texts(values) => Self::Texts(ordered(values)),
+            Self::Bytes(values) => Self::Bytes(ordered(values)),
+        }
+    }
+
+    fn into_array(self, data_type: &DataType) -> Result<ArrayRef> {
+        Ok(match (self, data_type) {
+            (Self::Booleans(values), _) => Arc::new(BooleanArray::from(values)),
+            (Self::Longs(values), DataType::Byte) => Arc::new(
+                values
+                    .into_iter()
+                    .map(|value| value.map(|v| v as i8))
+                    .collect::<Int8Array>(),
+            ),
+            (Self::Longs(values), DataType::Short) => Arc::new(
+                values
+                    .into_iter()
+                    .map(|value| value.map(|v| v as i16))
+                    .collect::<Int16Array>(),
+            ),
+            (Self::Longs(values), DataType::Integer) => Arc::new(
+                values
+                    .into_iter()
+                    .map(|value| value.map(|v| v as i32))
+                    .collect::<Int32Array>(),
+            ),
+            (Self::Longs(values), DataType::Date) => Arc::new(
+                values
+                    .into_iter()
+                    .map(|value| value.map(|v| v as i32))
+                    .collect::<Date32Array>(),
+            ),
+            (Self::Longs(values), DataType::Timestamp) => {
+                Arc::new(TimestampMicrosecondArray::from(values).with_timezone("UTC"))
+            }
+            (Self::Longs(values), DataType::TimestampNtz) => {
+                Arc::new(TimestampMicrosecondArray::from(values))
+            }
+            (Self::Longs(values), _) => Arc::new(Int64Array::from(values)),
+            (Self::Doubles(values), DataType::Float) => Arc::new(
+                values
+                    .into_iter()
+                    .map(|value| value.map(|v| v as f32))
+                    .collect::<Float32Array>(),
+            ),
+            (Self::Doubles(values), _) => Arc::new(Float64Array::from(values)),
+            (Self::Decimals(values), DataType::Decimal(precision, scale)) => Arc::new(
+                Decimal128Array::from(values).with_precision_and_scale(*precision, *scale)?,
+            ),
+            (Self::Decimals(_), _) => return Err(not_of_type(data_type)),
+            (Self::Texts(values), _) => Arc::new(StringArray::from(values)),
+            (Self::Bytes(values), _) => Arc::new(BinaryArray::from(values)),
+        })
+    }
+}
+
+fn not_of_type(data_type: &DataType) -> Error {
+    Error::internal(format!("a literal does not have its type {data_type}"))
+}
+
+fn ordered<T: Ord>(mut values: Vec<Option<T>>) -> Vec<Option<T>> {
+    values.retain(Option::is_some);
     values.sort_unstable();
     values.dedup();
     values
 }
 
+/// Bytes of a hex string of even length.
 fn unhex(text: &str) -> Option<Vec<u8>> {
     let digits = text.as_bytes();
     if !digits.len().is_multiple_of(2) {

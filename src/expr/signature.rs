@@ -33,7 +33,7 @@ enum TypePattern {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Repetition {
+enum ParameterRepetition {
     Once,
     Optional,
     AnyNumber,
@@ -44,7 +44,7 @@ enum Repetition {
 #[derive(Debug, Clone)]
 struct ParameterGroup {
     patterns: Vec<TypePattern>,
-    repetition: Repetition,
+    repetition: ParameterRepetition,
 }
 
 /// A parameter as callers that convert arguments need it.
@@ -116,8 +116,8 @@ impl FunctionSignature {
         for group in &self.groups {
             let mut repetitions = 0;
             let most = match group.repetition {
-                Repetition::Once | Repetition::Optional => 1,
-                Repetition::AnyNumber | Repetition::AtLeastOnce => usize::MAX,
+                ParameterRepetition::Once | ParameterRepetition::Optional => 1,
+                ParameterRepetition::AnyNumber | ParameterRepetition::AtLeastOnce => usize::MAX,
             };
             while repetitions < most
                 && let Some((arguments, others)) = remaining.split_at_checked(group.patterns.len())
@@ -130,8 +130,10 @@ impl FunctionSignature {
                 remaining = others;
                 repetitions += 1;
             }
-            let is_required =
-                matches!(group.repetition, Repetition::Once | Repetition::AtLeastOnce);
+            let is_required = matches!(
+                group.repetition,
+                ParameterRepetition::Once | ParameterRepetition::AtLeastOnce
+            );
             if is_required && repetitions == 0 {
                 return false;
             }
@@ -176,11 +178,11 @@ impl FunctionSignature {
             None => (text, None),
         };
         let (types, repetition) = match text.chars().last() {
-            Some('?') => (&text[..text.len() - 1], Repetition::Optional),
-            Some('*') => (&text[..text.len() - 1], Repetition::AnyNumber),
-            Some('+') => (&text[..text.len() - 1], Repetition::AtLeastOnce),
-            _ if default.is_some() => (text, Repetition::Optional),
-            _ => (text, Repetition::Once),
+            Some('?') => (&text[..text.len() - 1], ParameterRepetition::Optional),
+            Some('*') => (&text[..text.len() - 1], ParameterRepetition::AnyNumber),
+            Some('+') => (&text[..text.len() - 1], ParameterRepetition::AtLeastOnce),
+            _ if default.is_some() => (text, ParameterRepetition::Optional),
+            _ => (text, ParameterRepetition::Once),
         };
         let types = types
             .strip_prefix('{')

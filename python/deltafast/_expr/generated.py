@@ -233,7 +233,7 @@ def _image(node: Node, base: Col, lit: Lit, *, upper: bool) -> Lit | None:  # no
     if local is None or not _is_time_of(node, base):
         return None
     day = local // _DAY
-    date = _date(day)
+    date = literals.calendar_date(day)
     match node:
         case Cast(type=kind) if kind == DATE:
             return Lit(day, DATE)
@@ -271,12 +271,6 @@ def _is_time_of(node: Node, base: Col) -> bool:
     while isinstance(arg, Cast) and types.is_datetime(arg.type):
         arg = arg.arg
     return arg == base
-
-
-def _date(days: int) -> dt.date | None:
-    """Return the date of a day since 1970; None outside of the years 1 to 9999."""
-    ordinal = days + _EPOCH
-    return dt.date.fromordinal(ordinal) if dt.date.min.toordinal() <= ordinal <= dt.date.max.toordinal() else None
 
 
 def _truncate(unit: str, date: dt.date, local: int) -> int | None:
@@ -324,7 +318,7 @@ def _parts(span: _Range, columns: list[_Generated]) -> Iterator[Node]:
         local = _local(lit, upper=op == "<")
         if local is None:
             continue
-        date = _date(local // _DAY)
+        date = literals.calendar_date(local // _DAY)
         if date is None:
             continue
         values = {"year": date.year, "month": date.month, "day": date.day, "hour": local % _DAY // 3_600_000_000}

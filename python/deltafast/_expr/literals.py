@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "MAX_PRECISION",
+    "calendar_date",
     "cast_values",
     "fold_cast",
     "format_date",
@@ -38,6 +39,7 @@ __all__ = [
 
 MAX_PRECISION: Final = 38
 MICROS_PER_DAY: Final = 86_400_000_000
+_EPOCH: Final = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - of local time
 _MAX_DIGITS: Final = 400
 _OFFSET: Final = re.compile(r"(?:UTC|GMT|UT)?([+-])([0-9]{1,2})(?::([0-9]{1,2}))?")
 _ZONE: Final = re.compile(r"[A-Za-z][A-Za-z0-9_+-]*(?:/[A-Za-z0-9_+-]+)*")
@@ -140,9 +142,6 @@ def fold_cast(lit: Lit, to: DataType, zone: str, *, exact: bool = False) -> Lit 
         return Lit(None, to)
     if lit.type == to:
         return lit
-    if types.is_integral(lit.type) and types.is_integral(to) and isinstance(lit.value, int):
-        # The most frequent cast: a number as written, to a column's type.
-        return Lit(lit.value, to) if _in_range(lit.value, to) else None
     (value,) = cast_values((lit.value,), lit.type, to, zone, exact=exact)
     return None if value is None else Lit(value, to)
 
@@ -151,6 +150,10 @@ def cast_values(
     values: Sequence[Value], source: DataType, to: DataType, zone: str, *, exact: bool = False
 ) -> tuple[Value, ...]:
     """Return constants in another type, as `fold_cast` does; None in place of those that cannot be cast."""
+    if types.is_integral(source) and types.is_integral(to):
+        # The most frequent cast: numbers as written, to a column's type.
+        low, high = types.integral_range(to)
+        return tuple(value if isinstance(value, int) and low <= value <= high else None for value in values)
     try:
         cast = _core.cast_constants(
             encode_values(values, source), types.to_json(source), types.to_json(to), zone, exact=exact
@@ -161,11 +164,22 @@ def cast_values(
     return decode_values(cast, to)
 
 
+def calendar_date(days: int) -> dt.date | None:
+    """Return the date of a day since 1970; None outside of the years 1 to 9999."""
+    ordinal = days + _EPOCH.toordinal()
+    return dt.date.fromordinal(ordinal) if 1 <= ordinal <= dt.date.max.toordinal() else None
+
+
 def format_date(days: int) -> str:
     """Return a date as a literal takes it: `yyyy-MM-dd`, with a sign beyond four digits."""
-    return str(cast_values((days,), types.DATE, types.STRING, "UTC")[0])
+    date = calendar_date(days)
+    return str(date or cast_values((days,), types.DATE, types.STRING, "UTC")[0])
 
 
 def format_timestamp(micros: int) -> str:
     """Return `yyyy-MM-dd HH:mm:ss.ffffff` without trailing zeros of the fraction."""
-    return str(cast_values((micros,), types.TIMESTAMP_NTZ, types.STRING, "UTC")[0])
+    try:
+        text = str(_EPOCH + dt.timedelta(microseconds=micros))
+    except OverflowError:
+        return str(cast_values((micros,), types.TIMESTAMP_NTZ, types.STRING, "UTC")[0])
+    return text.rstrip("0") if "." in text else text

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["simplify"]
 
 _MIRROR: Final = {"=": "=", "<=>": "<=>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+_LAST_DAY: Final = types.integral_range(types.INTEGER)[1]
 _EXACT_IN_DOUBLE: Final = frozenset((types.BYTE, types.SHORT, types.INTEGER))
 
 
@@ -73,28 +74,18 @@ def _negation(node: Node) -> Node:
 def _membership(nodes: list[Node], zone: str) -> Node:
     """`IN`: constants become one node in the narrowest type, anything else a chain of comparisons."""
     value, items = nodes[0], nodes[1:]
-    constants = [i for i in items if isinstance(i, Lit)]
+    constants = [i.value for i in items if isinstance(i, Lit)]
     if len(constants) < len(items):
         return joined("or", [_comparison("=", value, i, zone) for i in items])
-    if isinstance(value, Cast) and _widens(value.arg.type, value.type):
-        narrow = [_narrow(c, value.arg.type, zone) for c in constants]
-        if all(n is not None for n in narrow):
-            return In(value.arg, tuple(n.value for n in narrow if n is not None))
-    return In(value, tuple(_distinct([c.value for c in constants])))
+    return _narrowed(value, constants, zone)
 
 
-def _narrowed(value: Node, values: tuple[Value, ...], zone: str) -> In:
+def _narrowed(value: Node, values: Sequence[Value], zone: str) -> In:
     """`IN` with constants of the operand's type, in the narrowest type that has all of them."""
     if isinstance(value, Cast) and _widens(value.arg.type, value.type):
-        source, to = value.type, value.arg.type
-        if types.is_integral(source) and types.is_integral(to):
-            low, high = types.integral_range(to)
-            if all(isinstance(v, int) and low <= v <= high for v in values):
-                return In(value.arg, values)
-            return In(value, tuple(_distinct(values)))
-        narrow = [_narrow(Lit(constant, source), to, zone) for constant in values]
-        if all(lit is not None for lit in narrow):
-            return In(value.arg, tuple(lit.value for lit in narrow if lit is not None))
+        narrow = _narrow_values(values, value.type, value.arg.type, zone)
+        if narrow is not None:
+            return In(value.arg, narrow)
     return In(value, tuple(_distinct(values)))
 
 
@@ -122,9 +113,9 @@ def _unwrap(op: str, cast: Cast, lit: Lit, zone: str) -> Node | None:
     source = cast.arg.type
     if lit.value is None or not _widens(source, cast.type):
         return None
-    exact = _narrow(lit, source, zone)
+    exact = _narrow_values((lit.value,), lit.type, source, zone)
     if exact is not None:
-        return call(op, cast.arg, exact)
+        return call(op, cast.arg, Lit(exact[0], source))
     if op in ("=", "<=>"):
         return None
     # Between two neighbours of the narrow type: everything above the literal is above its floor.
@@ -147,24 +138,25 @@ def _widens(source: DataType, to: DataType) -> bool:
     return source == DATE and types.is_timestamp(to)
 
 
-def _narrow(lit: Lit, to: DataType, zone: str) -> Lit | None:
-    """The literal in the narrow type when it is there exactly; null is everywhere."""
-    if lit.value is None:
-        return Lit(None, to)
+def _narrow_values(values: Sequence[Value], source: DataType, to: DataType, zone: str) -> tuple[Value, ...] | None:
+    """The constants in the narrow type when all of them are there exactly; null is everywhere."""
     if to == DATE:
-        floor = _date_floor(lit, zone)
-        return floor if floor is not None and literals.fold_cast(floor, lit.type, zone) == lit else None
-    if isinstance(to, Decimal) and isinstance(lit.value, int):
+        days = _date_floors(values, source, zone)
+        exact = days if literals.cast_values(days, DATE, source, zone) == tuple(values) else None
+    else:
+        # -0.0 equals 0.0, which an integer has.
+        plain = [0.0 if isinstance(value, float) and not value else value for value in values]
+        exact = literals.cast_values(plain, source, to, zone, exact=True)
+    if exact is None or any(new is None and old is not None for old, new in zip(values, exact, strict=True)):
         return None
-    if isinstance(lit.value, float) and not lit.value:
-        lit = Lit(0.0, lit.type)  # -0.0 equals 0.0, which an integer has
-    return literals.fold_cast(lit, to, zone, exact=True)
+    return exact
 
 
 def _floor(lit: Lit, to: DataType, zone: str) -> Lit | None:
     """The greatest value of the narrow type below the literal."""
     if to == DATE:
-        return _date_floor(lit, zone)
+        (day,) = _date_floors((lit.value,), lit.type, zone)
+        return None if day is None else Lit(day, DATE)
     if not isinstance(lit.value, (int, float, decimal.Decimal)) or to == FLOAT:
         return None
     if isinstance(lit.value, float) and not math.isfinite(lit.value):
@@ -179,15 +171,16 @@ def _floor(lit: Lit, to: DataType, zone: str) -> Lit | None:
     return Lit(int(floor), to) if low <= floor <= high else None
 
 
-def _date_floor(lit: Lit, zone: str) -> Lit | None:
-    """Return the day of a timestamp literal, checked against the start of that day and of the next one."""
-    if not isinstance(lit.value, int):
-        return None
-    day = literals.fold_cast(lit, DATE, zone)
-    if day is None or not isinstance(day.value, int):
-        return None
-    start = literals.fold_cast(day, lit.type, zone)
-    following = literals.fold_cast(Lit(day.value + 1, DATE), lit.type, zone)
-    if start is None or following is None or not isinstance(start.value, int) or not isinstance(following.value, int):
-        return None
-    return day if start.value <= lit.value < following.value else None
+def _date_floors(values: Sequence[Value], source: DataType, zone: str) -> tuple[Value, ...]:
+    """Return the days of timestamps, checked against the start of each day and of the next one; None in other cases."""
+    days = literals.cast_values(values, source, DATE, zone)
+    starts = literals.cast_values(days, DATE, source, zone)
+    following = literals.cast_values(
+        [day + 1 if isinstance(day, int) and day < _LAST_DAY else None for day in days], DATE, source, zone
+    )
+    return tuple(
+        day
+        if isinstance(value, int) and isinstance(low, int) and isinstance(high, int) and low <= value < high
+        else None
+        for value, day, low, high in zip(values, days, starts, following, strict=True)
+    )

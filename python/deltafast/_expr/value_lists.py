@@ -14,7 +14,7 @@ import math
 import re
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from deltafast._expr import literals, types
+from deltafast._expr import coercion, literals, types
 from deltafast._expr.python_values import constant
 from deltafast._expr.tree import Lit, TypedValues, Value
 from deltafast._util.values import partition_text
@@ -195,12 +195,20 @@ def arrow_values(array: Any) -> TypedValues | None:
 
 def fold_values(listed: TypedValues, to: DataType, zone: str, *, exact: bool = False) -> tuple[Value, ...] | None:
     """Return the constants in another type, as `literals.fold_cast` does; None unless each can be cast."""
-    values, source = listed.values, listed.types[0]
     if listed.types == (to,):
-        return values
-    if types.is_integral(source) and types.is_integral(to):
-        low, high = types.integral_range(to)
-        whole = cast("tuple[int, ...]", values)
-        return values if low <= min(whole) and max(whole) <= high else None
-    folded = literals.cast_values(values, source, to, zone, exact=exact)
+        return listed.values
+    source = _exact_common_type(listed.types)
+    if source is None:
+        return None
+    folded = literals.cast_values(listed.values, source, to, zone, exact=exact)
     return None if any(value is None for value in folded) else folded
+
+
+def _exact_common_type(kinds: Sequence[DataType]) -> DataType | None:
+    """Return the type that has all values of the types of a list; None if it would have to round some."""
+    common = coercion.common(list(kinds), ansi=True)
+    if isinstance(common, types.Decimal) and any(
+        isinstance(t, types.Decimal) and t.scale > common.scale for t in kinds
+    ):
+        return None
+    return common

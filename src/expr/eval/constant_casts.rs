@@ -1,14 +1,14 @@
 //! Casts of constants while an expression is bound, so that pruning has plain values.
 
+use std::cmp::Ordering;
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{Field, Schema};
-use arrow_select::concat::concat;
 use serde_json::Value;
 
 use crate::error::Result;
-use crate::expr::scalar::Scalar;
+use crate::expr::scalar::{Scalar, array_of};
 use crate::expr::text::number::{DecimalDigits, java_trim};
 use crate::expr::tree::{BoundExpr, CastMode, Expr};
 use crate::protocol::calendar::TimeZoneSpec;
@@ -38,36 +38,29 @@ pub fn cast_constants(
         .iter()
         .map(|value| Scalar::from_json(value, source))
         .collect::<Result<Vec<_>>>()?;
-    let arrays = constants
-        .iter()
-        .map(|constant| constant.to_array(source))
-        .collect::<Result<Vec<_>>>()?;
-    let arrays: Vec<_> = arrays.iter().map(AsRef::as_ref).collect();
-    let results = cast_array(concat(&arrays)?, source, target, zone)?;
+    let results = cast_array(array_of(&constants, source)?, source, target, zone)?;
     let originals = match source {
         _ if !exact => None,
         // Of text, the same number can be written in several ways.
         DataType::String => None,
         _ => Some(cast_array(Arc::clone(&results), target, source, zone)?),
     };
-    let result = |row: usize, constant: &Scalar| {
-        let is_exact = match (&originals, constant) {
-            (Some(originals), _) => Scalar::of(originals, row)
-                .and_then(|original| original.compare(constant))
-                .is_some_and(std::cmp::Ordering::is_eq),
-            (None, Scalar::Text(text)) => !exact || is_exact_text(text, target),
-            (None, _) => true,
-        };
-        match Scalar::of(&results, row) {
-            Some(value) if is_exact => value.to_json(target),
-            _ => Value::Null,
-        }
+    let is_exact = |row: usize, constant: &Scalar| match (&originals, constant) {
+        (Some(originals), _) => Scalar::of(originals, row)
+            .and_then(|original| original.compare(constant))
+            .is_some_and(Ordering::is_eq),
+        (None, Scalar::Text(text)) => !exact || is_exact_text(text, target),
+        (None, _) => true,
     };
-    Ok(constants
-        .iter()
-        .enumerate()
-        .map(|(row, constant)| result(row, constant))
-        .collect())
+    let results =
+        constants
+            .iter()
+            .enumerate()
+            .map(|(row, constant)| match Scalar::of(&results, row) {
+                Some(value) if is_exact(row, constant) => value.to_json(target),
+                _ => Value::Null,
+            });
+    Ok(results.collect())
 }
 
 /// Whether text has no digits that the type rounds away.

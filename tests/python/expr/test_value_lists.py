@@ -16,7 +16,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from deltafast import DeltaTable, write_deltalake
+from deltafast import DeltaTable, _core, write_deltalake
 from deltafast._expr import bind_predicate, value_lists
 from deltafast._expr.context import ExpressionContext
 from deltafast._expr.listed import listed
@@ -262,3 +262,31 @@ def test_binding_a_list_of_100_000_values_takes_no_node_for_each(kind):
     # 0.05 to 0.1 seconds; one node for each value took 5.
     assert time.process_time() - begun < 1.5
     assert "in" in str(tree)[:200]
+
+
+#: Each fits into a byte, so that no cast stays one for each value.
+NUMBERS = range(1, 101)
+DATES = [dt.date(2000, 1, 1) + dt.timedelta(days=n) for n in NUMBERS]
+
+
+@pytest.mark.parametrize("column", COLUMNS)
+@pytest.mark.parametrize(
+    "values",
+    [
+        list(NUMBERS),
+        [float(n) for n in NUMBERS],
+        [Decimal(n) for n in NUMBERS],
+        [Decimal(n) / 4 for n in NUMBERS],
+        [str(n) for n in NUMBERS],
+        [str(date) for date in DATES],
+        DATES,
+        [dt.datetime.combine(date, dt.time()) for date in DATES],
+    ],
+    ids=["integers", "floats", "whole decimals", "decimals", "strings", "strings of dates", "dates", "timestamps"],
+)
+def test_the_core_casts_a_list_as_a_whole(column, values, monkeypatch):
+    calls = []
+    cast = _core.cast_constants
+    monkeypatch.setattr(_core, "cast_constants", lambda *args, **options: calls.append(args) or cast(*args, **options))
+    outcome([(column, "in", values)])
+    assert len(calls) < 10
