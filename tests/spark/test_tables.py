@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import datetime as dt
-import decimal
+import functools
 import json
+import operator
 import pathlib
 import pickle
 import shutil
@@ -18,11 +19,15 @@ from pyspark.sql.types import IntegerType, StructField, StructType
 
 import deltafast.spark
 from deltafast import exceptions as ours
+from deltafast._expr.errors import UnsupportedExpressionError
 from deltafast._expr.listed import listed
+from deltafast._expr.syntax_sql import sql_text
 from deltafast._util.dialect import Dialect
 from deltafast.spark import DeltaTable, IdentityGenerator, exceptions
-from deltafast.spark._sql.column_to_sql import as_condition
+from deltafast.spark._session.session import Session
+from deltafast.spark._sql.column_syntax import as_condition
 
+from .columns import check_conditions
 from .helpers import rows
 
 pytestmark = [
@@ -234,57 +239,101 @@ def test_files_are_laid_out_and_versions_come_back(reference, spark, pair):
         spark.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
 
 
-COLUMNS: list[Any] = [
-    lambda: (col("i") == 3) & ~(col("t") == 'it\'s \\ "q"'),
-    lambda: (col("i") + 1) * 2 - col("i") % 3 > 4.5,
-    lambda: col("i").between(2, 4) | col("t").isin("a", "b"),
-    lambda: col("s.x").isNull() | (col("s")["x"] > 2),
-    lambda: col("m")["k"] == 4,
-    lambda: F.when(col("i") > 3, "big").when(col("i") > 1, "mid").otherwise(col("t")) == "mid",
-    lambda: F.when(col("i") > 3, lit(1)).isNull(),
-    lambda: col("t").cast("string").like("_%") & col("t").startswith("a"),
-    lambda: F.coalesce("t", lit("none")) == "none",
-    lambda: col("d") >= dt.date(2020, 1, 3),
-    lambda: col("z") > dt.datetime(2020, 1, 2, 12, tzinfo=dt.UTC),
-    lambda: col("n") < decimal.Decimal("3.50"),
-    lambda: col("b") == lit(b"\x01"),
-    lambda: col("t").eqNullSafe(None),
-    lambda: -col("i") < lit(-(2**40)) + 2**40,
-    lambda: col("i").bitwiseAND(1) == 1,
-    lambda: F.upper(F.substring("t", 1, 1)) == "A",
-    lambda: expr('i > 2 or t = "a"') & (col("i") < 5),
-    lambda: col("`odd name`").isNotNull() & (F.length("odd name") > 1),
-    lambda: col("i").cast("double") / 2 >= float("1.5"),
-]
-
-
 def test_columns_mean_in_the_core_what_they_mean_in_spark(spark, tmp_path):
-    folder = str(tmp_path / "t")
-    frame = spark.range(0, 6, 1, 1).selectExpr(
-        "cast(id as int) i", "element_at(array('a', 'b', 'ab', 'it''s \\\\ \"q\"', null, 'c'), cast(id as int) + 1) t",
-        "if(id = 1, null, named_struct('x', id)) s", "map('k', id) m", "date_add(date'2020-01-01', cast(id as int)) d",
-        "timestamp'2020-01-01 00:00:00' + make_interval(0, 0, 0, cast(id as int)) z", "cast(id as decimal(10, 2)) n",
-        "unhex(concat('0', id)) b", "concat('o', if(id = 4, null, id)) `odd name`",
-    )  # fmt: skip
+    check_conditions(spark, str(tmp_path / "t"))
+
+
+def test_chains_of_conditions_may_be_long(spark):
+    session = Session(spark)
+    # Longer than Python's stack is deep.
+    chain: Any = as_condition(functools.reduce(operator.or_, [col("i") == n for n in range(1200)]), session)
+    assert len(chain.args) == 1200
+    assert sql_text(chain).endswith("OR (`i` = 1199))")
+
+
+def test_names_with_blanks_need_column_mapping(spark, tmp_path):
     with pytest.raises(ours.InvalidArgumentError, match="odd name"):
-        deltafast.spark.write(frame, folder)
-    deltafast.spark.write(frame, folder, configuration={"delta.columnMapping.mode": "name"})
-    table = deltafast.DeltaTable(folder)
-    frame = deltafast.spark.read(spark, folder)
-    for make in COLUMNS:
-        text = as_condition(make())
-        expected = sorted(row.i for row in frame.where(make()).collect())
-        assert sorted(row.i for row in frame.where(text).collect()) == expected, text
-        assert sorted(table.to_pyarrow_table(filters=text).column("i").to_pylist()) == expected, text
-    assert as_condition(frame["i"] > 1) == "(`i` > 1)"
-    assert as_condition(frame.alias("q")["i"] > 1) == "(`q`.`i` > 1)"
-    for column in (
-        F.udf(lambda x: x)(col("i")),
-        F.transform("m", lambda x: x),
-        F.row_number().over(F.lit(1)) if False else F.exists("m", lambda x: x),
-    ):
-        with pytest.raises(ours.DeltaError, match="cannot be written as SQL"):
-            as_condition(column)
+        deltafast.spark.write(spark.sql("select 1 `odd name`"), tmp_path / "t")
+
+
+@pytest.mark.parametrize(
+    ("column", "text"),
+    [
+        (lambda frame: frame["id"] > 1, "(`id` > 1)"),
+        (lambda frame: frame.alias("q")["id"] > 1, "(`q`.`id` > 1)"),
+        (lambda _: col("a.b") != lit("it's"), r"(NOT (`a`.`b` = 'it\'s'))"),
+        (lambda _: expr('id > 1 or x = "a"'), "(id > 1 or x = 'a')"),
+        (lambda _: expr("id > 1") & col("x").isNotNull(), "((`id` > 1) AND (`x` IS NOT NULL))"),
+        (lambda _: F.when(col("x"), 1).otherwise(2.5), "(CASE WHEN `x` THEN 1 ELSE 2.5D END)"),
+        (lambda _: (col("x") & col("y")) & col("z"), "((`x` AND `y`) AND `z`)"),
+        (lambda _: col("x") & (col("y") & col("z")), "(`x` AND (`y` AND `z`))"),
+        (lambda _: col("x").try_cast("decimal(3, 2)")["k"], "try_cast(`x` AS DECIMAL(3,2))['k']"),
+        (lambda _: col("x").isin(1, None), "(`x` IN (1, NULL))"),
+    ],
+)
+def test_the_text_of_a_column_is_spark_sql(spark, column, text):
+    assert sql_text(as_condition(column(spark.range(1)), Session(spark))) == text
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        lambda: F.udf(lambda x: x)(col("i")),
+        lambda: F.transform("m", lambda x: x),
+        lambda: F.exists("m", lambda x: x),
+        lambda: F.count_distinct("m"),
+        lambda: col("*"),
+        lambda: col("s").withField("x", lit(1)),
+        lambda: lit(dt.timedelta(days=1)),
+        lambda: F.call_function("a.b", col("i")),
+    ],
+)
+def test_columns_that_sql_does_not_have_are_refused(spark, column):
+    with pytest.raises(UnsupportedExpressionError, match="of a Column cannot be written as SQL; give the"):
+        as_condition(column(), Session(spark))
+
+
+def test_columns_change_rows_as_in_delta_spark(reference, spark, pair):
+    theirs, mine = pair
+    java = spark._jvm.io.delta.tables.DeltaTable.forPath(spark._jsparkSession, theirs)
+    table = DeltaTable.forPath(spark, mine)
+    values = {
+        "v": F.when(col("v") > 100, lit(None)).otherwise(col("s.x") + 1),
+        "w": F.concat_ws("-", lit("a\nb'\\"), col("p").cast("string"), expr("w")),
+        "s": F.named_struct(lit("y"), col("w"), lit("x"), col("v").cast("short")),
+    }
+    where = (col("t.id") % 3 == 0) & expr('t.id > 10 or t.w = "w3"') & ~col("t.p").isin(*map(str, range(50)))
+    java.alias("t").update(where._jc, {name: value._jc for name, value in values.items()})
+    table.alias("t").update(where, values)
+    same_end(reference, theirs, mine)
+    java.delete((col("id").cast("string").like("%4") | (col("s")["x"] == 20))._jc)
+    table.delete(col("id").cast("string").like("%4") | (col("s")["x"] == 20))
+    # The files that an update leaves are not the same.
+    same_end(reference, theirs, mine, counted=False)
+    source = spark.range(40, 60, 1, 1).selectExpr("id", "named_struct('n', id) u")
+    on = (table.toDF()["id"] == source["id"]) & (source["u"]["n"] < 55) & expr("target.v is null or source.u.n > 1")
+    table.merge(source, on).whenMatchedUpdate(source["u"]["n"] > 45, {"w": source["id"].cast("string")}).execute()
+    spark.sql(
+        f"merge into delta.`{theirs}` t using (select id, id n from range(40, 60)) u on t.id = u.id and n < 55 "
+        "when matched and n > 45 then update set w = cast(u.id as string)"
+    )
+    same_end(reference, theirs, mine, counted=False)
+
+
+def test_the_history_has_the_text_of_columns(spark, pair):
+    _, mine = pair
+    table = DeltaTable.forPath(spark, mine)
+
+    def predicate() -> str:
+        return table.history(1).first().operationParameters["predicate"]
+
+    table.alias("t").delete((col("t.id") == 5) | col("t.p").isNull())
+    assert predicate() == json.dumps(["((`id` = 5) OR (`p` IS NULL))"])
+    table.update(expr('w = "w9"'), {"v": lit(1)})
+    assert predicate() in ("(w = 'w9')", json.dumps(["(w = 'w9')"]))
+    source = spark.range(20).alias("u")
+    table.alias("t").merge(source, col("t.id") == col("u.id")).whenMatchedDelete(col("t.v") == 2).execute()
+    assert predicate() in ("(`t`.`id` = `u`.`id`)", json.dumps(["(`t`.`id` = `u`.`id`)"]))
 
 
 def test_arguments_of_other_types_are_refused_as_by_delta_spark(spark, start):

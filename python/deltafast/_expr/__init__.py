@@ -6,7 +6,7 @@ pyarrow or Polars is imported unless such an expression comes in. `bind_expressi
 The stages, one module each: `lexer`, `cursor`, `parser` with `type_parser` and `interval_parser` (text -> `syntax`), or
 `dnf`, `arrow_expression`, `polars_expression` (the other inputs -> `syntax`), `binder` (+ schema -> typed `tree`, by
 `coercion` and the one table in `functions`), `simplify` (equal tree, literals in the columns' types), `render` (tree ->
-Spark SQL), `generated` (more conjuncts for generated partition columns).
+Spark SQL), `syntax_sql` (syntax -> Spark SQL), `generated` (more conjuncts for generated partition columns).
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ from deltafast._expr.binder import Binder
 from deltafast._expr.errors import UnsupportedExpressionError
 from deltafast._expr.parser import parse
 from deltafast._expr.simplify import simplify
+from deltafast._expr.syntax import Syntax
+from deltafast._expr.syntax_sql import sql_text
 from deltafast._expr.tree import Bound, columns_of
 from deltafast._util.dialect import Dialect
 from deltafast.exceptions import InvalidArgumentError
@@ -28,7 +30,6 @@ if TYPE_CHECKING:
 
     from deltafast._core_types import BoundTree
     from deltafast._expr.context import ExpressionContext
-    from deltafast._expr.syntax import Syntax
 
 __all__ = [
     "UnsupportedExpressionError",
@@ -46,8 +47,9 @@ def bind_predicate(
     """Bind a filter to a table.
 
     Args:
-        predicate: Spark SQL text, DNF tuples (`[("a", "=", 1)]`, `[[...], [...]]`), a `pyarrow.compute.Expression` or a
-            `polars.Expr`. The last three keep their own library's meaning of NaN and of nulls in lists.
+        predicate: Spark SQL text, syntax, DNF tuples (`[("a", "=", 1)]`, `[[...], [...]]`), a
+            `pyarrow.compute.Expression` or a `polars.Expr`. The last three keep their own library's meaning of NaN and
+            of nulls in lists.
         schema: The table's schema, as in the log's `schemaString`.
         context: How the predicate is read and evaluated.
 
@@ -60,11 +62,10 @@ def bind_predicate(
     """
     struct = read_schema(schema)
     literals.time_zone(context.zone)
-    if isinstance(predicate, str):
-        binder = Binder(struct, predicate, context)
-    else:
-        # Only SQL has two readings.
-        binder = Binder(struct, "", context._replace(dialect=Dialect.DELTAFAST))
+    text = sql_text(predicate) if isinstance(predicate, str | Syntax) else ""
+    # Only SQL has two readings.
+    spoken = context if isinstance(predicate, str) else context._replace(dialect=Dialect.DELTAFAST)
+    binder = Binder(struct, text, spoken)
     try:
         node = binder.predicate(_syntax(predicate, binder))
         return Bound(simplify(node, context.zone), context.ansi, context.zone).to_tree()
@@ -107,7 +108,7 @@ def read_schema(schema: str | Mapping[str, Any] | types.Struct) -> types.Struct:
 
 def _syntax(predicate: object, binder: Binder) -> Syntax:
     """Choose the front end by the module of an object's class, without importing the others."""
-    if isinstance(predicate, str):
+    if isinstance(predicate, str | Syntax):
         return parse(predicate, dialect=binder.dialect, zone=binder.zone)
     if isinstance(predicate, (list, tuple)):
         from deltafast._expr.dnf import from_dnf

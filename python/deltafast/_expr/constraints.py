@@ -18,8 +18,8 @@ from deltafast._expr.render import to_spark_sql
 from deltafast._expr.simplify import simplify
 from deltafast._expr.stored import constraint_sql, generation_sql, sql_to_store, with_single_quotes
 from deltafast._expr.struct_fields import by_field_names
+from deltafast._expr.syntax_sql import sql_text
 from deltafast._expr.tree import Bound, Cast, CastMode
-from deltafast._util.dialect import Dialect
 from deltafast.exceptions import ErrorCode, InvalidArgumentError
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from deltafast._core_types import BoundTree, NamedExpression, ReplaceKey, TableConstraints, ValuePlan
     from deltafast._expr.context import ExpressionContext
+    from deltafast._util.dialect import Dialect
 
 __all__ = [
     "bare_name",
@@ -100,7 +101,7 @@ def bind_rows(predicate: object, schema: str | types.Struct, context: Expression
     Raises:
         InvalidArgumentError: The predicate is invalid or empty.
     """
-    if isinstance(predicate, (list, tuple)):
+    if isinstance(predicate, (list, tuple)) and not isinstance(predicate, syntax.NODES):
         from deltafast._expr.dnf import check_not_empty
 
         check_not_empty(list(cast("Any", predicate)))
@@ -110,26 +111,27 @@ def bind_rows(predicate: object, schema: str | types.Struct, context: Expression
     columns = read_schema(schema)
     tree = bind_predicate(cast("Any", predicate), columns, context)
     # Spark's form, for the history of the table.
-    sql = sql_to_store(predicate, columns, context) if isinstance(predicate, str) else to_spark_sql(tree)
+    if isinstance(predicate, str | syntax.Syntax):
+        sql = sql_to_store(sql_text(predicate), columns, context)
+    else:
+        sql = to_spark_sql(tree)
     return {"name": "predicate", "sql": sql, "tree": tree}
 
 
 def bind_updates(
-    updates: Mapping[str, str],
+    updates: Mapping[str, str | syntax.Syntax],
     schema_string: str,
     context: ExpressionContext,
     mode: CastMode = CastMode.ANSI,
-    *,
-    are_literals: bool = False,
 ) -> list[ValuePlan]:
     """Bind the new values of columns and fields.
 
     Args:
-        updates: Spark SQL by column name, in any case, in quotes or without; fields of structs with dots.
+        updates: Spark SQL, or its syntax, by column name, in any case, in quotes or without; fields of structs with
+            dots.
         schema_string: The table's schema.
         context: How the values are read and evaluated.
         mode: Mode of casts to the types of columns, whatever the context's is: `ANSI` or `TRY`.
-        are_literals: Whether the values are literals of Spark SQL, whatever the dialect is.
 
     Raises:
         InvalidArgumentError: A column does not exist, is assigned twice, or its value does not fit.
@@ -148,9 +150,7 @@ def bind_updates(
         try:
             tree = _named(
                 f"the new value of `{name}`",
-                lambda sql=sql, c=column: _value(
-                    sql, schema, c, context, mode, is_literal=are_literals, is_update=True
-                ),
+                lambda sql=sql, c=column: _value(sql, schema, c, context, mode, is_update=True),
             )
         except InvalidArgumentError as error:
             error.args = (f"{error}{quotes_hint(sql, column)}",)
@@ -160,9 +160,9 @@ def bind_updates(
     return list(bound.values())
 
 
-def quotes_hint(sql: str, column: types.DataType) -> str:
+def quotes_hint(sql: str | syntax.Syntax, column: types.DataType) -> str:
     """Return the hint for the error of a value that is not SQL: the caller may have meant a string."""
-    if column != types.STRING:
+    if column != types.STRING or not isinstance(sql, str):
         return ""
     quoted = "'" + sql.replace("\\", "\\\\").replace("'", "\\'") + "'"
     return f"; values are SQL expressions: for the string itself, write {quoted!r:.120}"
@@ -283,20 +283,20 @@ def _stored_value(sql: str, schema: types.Struct, column: types.DataType, contex
 
 
 def _value(
-    sql: str,
+    sql: str | syntax.Syntax,
     schema: types.Struct,
     column: types.DataType,
     context: ExpressionContext,
     mode: CastMode = CastMode.ANSI,
     *,
-    is_literal: bool = False,
     is_update: bool = False,
 ) -> BoundTree:
     """Return a value of exactly the column's type; an update finds the fields of structs by name."""
-    binder = Binder(schema, sql, context)
+    text = sql_text(sql)
+    binder = Binder(schema, text, context)
     try:
-        node = parse(sql, dialect=Dialect.SPARK if is_literal else context.dialect, zone=context.zone)
-        return bound_value(binder, node, sql, column, mode, is_update=is_update).to_tree()
+        node = parse(sql, dialect=context.dialect, zone=context.zone)
+        return bound_value(binder, node, text, column, mode, is_update=is_update).to_tree()
     except RecursionError:
         msg = "the expression nests too deep"
         raise InvalidArgumentError(msg) from None

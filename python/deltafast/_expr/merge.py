@@ -18,6 +18,7 @@ from deltafast._expr.parser import parse
 from deltafast._expr.session_calls import uses_session
 from deltafast._expr.simplify import simplify
 from deltafast._expr.syntax import ExactName, Name
+from deltafast._expr.syntax_sql import sql_text
 from deltafast._expr.tree import Bound, Call, Cast, CastMode, Col, In, Lit, Node, SessionCall, joined, walk
 from deltafast._expr.types import BOOLEAN, STRING, VOID, Array, DataType, Field, Map, Struct
 from deltafast.exceptions import InvalidArgumentError
@@ -86,7 +87,7 @@ class Sides:
 
     # --- conditions
 
-    def predicate(self, sql: str, sides: Sequence[str]) -> Node:
+    def predicate(self, sql: str | Syntax, sides: Sequence[str]) -> Node:
         """Return a condition over these sides; columns of a single side are not qualified."""
         try:
             node = simplify(self._binder(sql, sides).predicate(self._parsed(sql)), self.context.zone)
@@ -95,7 +96,7 @@ class Sides:
             raise InvalidArgumentError(message) from None
         return _plain(node, sides)
 
-    def condition(self, sql: str) -> MergeCondition:
+    def condition(self, sql: str | Syntax) -> MergeCondition:
         """Split the ON condition as for `MergePlan`."""
         node = self.predicate(sql, BOTH)
         parts = node.args if isinstance(node, Call) and node.f == "and" else (node,)
@@ -115,7 +116,7 @@ class Sides:
                 side = next(iter(sides), TARGET)
                 rest[side].append(_stripped(part))
         return {
-            "on": sql,
+            "on": sql_text(sql),
             "equalities": equalities,
             "target_only": self._all(rest[TARGET]),
             "source_only": self._all(rest[SOURCE]),
@@ -138,13 +139,13 @@ class Sides:
     def _tree(self, node: Node) -> BoundTree:
         return Bound(node, ansi=self.context.ansi, zone=self.context.zone).to_tree()
 
-    def clause_condition(self, sql: str, sides: Sequence[str]) -> NamedExpression:
+    def clause_condition(self, sql: str | Syntax, sides: Sequence[str]) -> NamedExpression:
         """Return a clause's condition for the core."""
-        return {"name": "condition", "sql": sql, "tree": self._tree(self.predicate(sql, sides))}
+        return {"name": "condition", "sql": sql_text(sql), "tree": self._tree(self.predicate(sql, sides))}
 
     # --- values
 
-    def value(self, path: tuple[str, ...], sql: str, column: DataType, sides: Sequence[str]) -> ValuePlan:
+    def value(self, path: tuple[str, ...], sql: str | Syntax, column: DataType, sides: Sequence[str]) -> ValuePlan:
         """Return a new value of exactly the column's type, or of a struct whose fields the core matches by name."""
         try:
             binder = self._binder(sql, sides)
@@ -157,7 +158,7 @@ class Sides:
             hint = quotes_hint(sql, column)
             error.args = (f"the new value of `{'.'.join(path)}` cannot be evaluated: {error}{hint}",)
             raise
-        return self._value(path, _plain(node, sides), column, sql)
+        return self._value(path, _plain(node, sides), column, sql_text(sql))
 
     def column_value(
         self, path: tuple[str, ...], source: tuple[str, ...], column: DataType, sides: Sequence[str]
@@ -215,7 +216,7 @@ class Sides:
                 raise InvalidArgumentError(message)
         return node
 
-    def plain_column(self, sql: str) -> tuple[str, ...]:
+    def plain_column(self, sql: str | Syntax) -> tuple[str, ...]:
         """Return the path of the source column or field if the expression is only that, else an empty path."""
         try:
             node = self.predicate_or_value(sql)
@@ -227,7 +228,7 @@ class Sides:
             case _:
                 return ()
 
-    def predicate_or_value(self, sql: str) -> Node:
+    def predicate_or_value(self, sql: str | Syntax) -> Node:
         """Return an expression over both sides, of any type."""
         return self._binder(sql, BOTH).bind(self._parsed(sql))
 
@@ -259,11 +260,11 @@ class Sides:
             return node.parts
         return tuple(bare_name(part, self.context.dialect) for part in name.split("."))
 
-    def _parsed(self, sql: str) -> Syntax:
+    def _parsed(self, sql: str | Syntax) -> Syntax:
         return parse(sql, dialect=self.context.dialect, zone=self.context.zone)
 
-    def _binder(self, sql: str, sides: Sequence[str]) -> _Binder:
-        return _Binder(self, tuple(sides), sql)
+    def _binder(self, sql: str | Syntax, sides: Sequence[str]) -> _Binder:
+        return _Binder(self, tuple(sides), sql_text(sql))
 
 
 class _Binder(Binder):

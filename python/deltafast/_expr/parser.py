@@ -116,11 +116,11 @@ _TRIMS: Final = frozenset(["TRIM", "LTRIM", "RTRIM"])
 _BARE_FUNCTIONS: Final = frozenset({"CURRENT_DATE", "CURRENT_TIMESTAMP"})
 
 
-def parse(text: str, *, dialect: Dialect, zone: str = "UTC") -> Syntax:
+def parse(text: str | Syntax, *, dialect: Dialect, zone: str = "UTC") -> Syntax:
     """Parse one expression.
 
     Args:
-        text: Spark SQL.
+        text: Spark SQL; syntax is returned as it is.
         dialect: The meaning of double quotes.
         zone: The session's time zone, for `TIMESTAMP` literals without one.
 
@@ -128,6 +128,8 @@ def parse(text: str, *, dialect: Dialect, zone: str = "UTC") -> Syntax:
         InvalidArgumentError: A syntax error, with its position.
         UnsupportedExpressionError: Spark SQL that is not a scalar expression (subqueries, lambdas, windows).
     """
+    if not isinstance(text, str):
+        return text
     if dialect is Dialect.DELTALAKE and text.rstrip().endswith(";"):
         text = text.rstrip()[:-1]
     try:

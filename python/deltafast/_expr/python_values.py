@@ -1,21 +1,35 @@
-"""Python values -> literals with Spark's types, for DNF tuples, pyarrow and Polars scalars."""
+"""Python values -> literals with Spark's types: of DNF tuples and of `new_values`, scalars of pyarrow and Polars."""
 
 from __future__ import annotations
 
 import datetime as dt
 import decimal
 import uuid
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from deltafast._expr import literals, types
-from deltafast._expr.syntax import Constant
+from deltafast._expr.syntax import Constant, Func
 from deltafast._expr.tree import Lit
 from deltafast.exceptions import InvalidArgumentError
 
-__all__ = ["constant"]
+if TYPE_CHECKING:
+    from deltafast._expr.syntax import Syntax
+
+__all__ = ["constant", "expression"]
 
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _MICRO = dt.timedelta(microseconds=1)
+
+
+def expression(value: object) -> Syntax:
+    """Return a value, or a list of them, as an expression.
+
+    Raises:
+        InvalidArgumentError: A value has no Spark type.
+    """
+    if isinstance(value, list):
+        return Func("array", tuple(map(expression, cast("list[object]", value))))
+    return constant(value)
 
 
 def constant(value: object) -> Constant:  # noqa: C901, PLR0911, PLR0912 - one line a type
@@ -56,7 +70,7 @@ def constant(value: object) -> Constant:  # noqa: C901, PLR0911, PLR0912 - one l
     if isinstance(value, uuid.UUID):
         return Constant(Lit(str(value), types.STRING))
     msg = (
-        f"a filter cannot compare with {value!r} of type {type(value).__name__}; pass a number, text, date or timestamp"
+        f"there is no SQL literal for {value!r} of type {type(value).__name__}; pass a number, text, date or timestamp"
     )
     raise InvalidArgumentError(msg)
 

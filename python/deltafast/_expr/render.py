@@ -17,12 +17,12 @@ from deltafast._expr.errors import UnsupportedExpressionError
 from deltafast._expr.tree import Bound, Call, Cast, CastMode, Col, In, Lit, Node, SessionCall, Value
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from deltafast._core_types import BoundTree
     from deltafast._expr.types import DataType
 
-__all__ = ["string_literal", "to_spark_sql"]
+__all__ = ["interval_sql", "literal_sql", "path_sql", "string_literal", "to_spark_sql"]
 
 _INFIX: Final = {
     "and": "AND",
@@ -60,6 +60,11 @@ def to_spark_sql(tree: BoundTree | Bound | Node) -> str:
     return _spark(_node(tree))
 
 
+def path_sql(path: Iterable[str]) -> str:
+    """Return the path of a column or field as Spark SQL."""
+    return ".".join("`" + part.replace("`", "``") + "`" for part in path)
+
+
 def string_literal(value: str) -> str:
     """Return a string as Spark SQL."""
     return "'" + "".join(_ESCAPES.get(c, c) for c in value) + "'"
@@ -68,13 +73,13 @@ def string_literal(value: str) -> str:
 def _spark(node: Node) -> str:
     match node:
         case Col(path=path):
-            return ".".join("`" + p.replace("`", "``") + "`" for p in path)
+            return path_sql(path)
         case Lit(value=value, type=t):
-            return _spark_literal(value, t)
+            return literal_sql(value, t)
         case Cast(arg=arg, type=t, mode=mode):
             return f"{'TRY_CAST' if mode is CastMode.TRY else 'CAST'}({_spark(arg)} AS {types.sql_name(t)})"
         case In(arg=arg, values=values):
-            return f"({_spark(arg)} IN ({', '.join(_spark_literal(v, arg.type) for v in values)}))"
+            return f"({_spark(arg)} IN ({', '.join(literal_sql(v, arg.type) for v in values)}))"
         case Call(f=f, args=args) | SessionCall(f=f, args=args):
             return _spark_call(f, args)
 
@@ -109,10 +114,15 @@ def _interval(f: str, amount: Node) -> str:
     if not isinstance(amount, Lit) or not isinstance(amount.value, int):
         msg = f"{f} takes a literal"
         raise UnsupportedExpressionError(msg)
-    if f == "timestamp_add_months":
-        return f"INTERVAL '{amount.value}' MONTH"
-    sign = "-" if amount.value < 0 else ""
-    seconds, micros = divmod(abs(amount.value), 1_000_000)
+    return interval_sql(amount.value, 0) if f == "timestamp_add_months" else interval_sql(None, amount.value)
+
+
+def interval_sql(months: int | None, micros: int) -> str:
+    """Return an interval of months or, without these, of microseconds as Spark SQL."""
+    if months is not None:
+        return f"INTERVAL '{months}' MONTH"
+    sign = "-" if micros < 0 else ""
+    seconds, micros = divmod(abs(micros), 1_000_000)
     clock = f"{seconds // 3600 % 24:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}.{micros:06d}"
     return f"INTERVAL '{sign}{seconds // 86_400} {clock}' DAY TO SECOND"
 
@@ -123,7 +133,8 @@ def _case(args: Sequence[Node], render: Callable[[Node], str]) -> str:
     return f"(CASE{whens} ELSE {render(args[-1])} END)"
 
 
-def _spark_literal(value: Value, t: DataType) -> str:  # noqa: C901, PLR0911 - one line a type
+def literal_sql(value: Value, t: DataType) -> str:  # noqa: C901, PLR0911 - one line a type
+    """Return a constant as Spark SQL of exactly its type."""
     if value is None:
         return "NULL" if t == types.VOID else f"CAST(NULL AS {types.sql_name(t)})"
     if isinstance(value, bool):

@@ -1,14 +1,15 @@
 """Parsed expressions, independent of the table: untyped nodes with their position.
 
-Input to the binder from every front end (Spark SQL, DNF tuples, pyarrow and Polars expressions). `pos` is an offset
-into the SQL string, or None if there is no string. The nodes are named tuples: such a class is created in a seventh of
-a dataclass's time, and the first predicate of a process waits for all of them.
+Input to the binder from every front end (Spark SQL, DNF tuples, expressions of pyarrow and Polars, PySpark's columns).
+`pos`, the last field of each node, is an offset into the SQL string, or None if there is no string. The nodes are named
+tuples: such a class is created in a seventh of a dataclass's time, and the first predicate of a process waits for all
+of them.
 """
 
 from __future__ import annotations
 
 from enum import Enum, StrEnum
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, cast, get_args
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from deltafast._expr.types import DataType
 
 __all__ = [
+    "NODES",
     "Between",
     "Binary",
     "Case",
@@ -39,6 +41,7 @@ __all__ = [
     "Unary",
     "parts",
     "with_parts",
+    "without_positions",
 ]
 
 
@@ -220,12 +223,16 @@ Syntax: TypeAlias = (
 )
 
 
+#: The classes of nodes.
+NODES: Final = get_args(Syntax)
+
+
 def parts(node: Syntax) -> Iterator[Syntax]:
     """Yield the node and all nodes below it."""
     waiting: list[Any] = [node]
     while waiting:
         item = waiting.pop()
-        if isinstance(item, _NODES):
+        if isinstance(item, NODES):
             yield item
         if isinstance(item, tuple) and not isinstance(item, Constant):
             waiting += cast("tuple[Any, ...]", item)
@@ -237,32 +244,22 @@ def with_parts(node: Syntax, replace: Callable[[Syntax], Syntax | None]) -> Synt
 
 
 def _replaced(item: Any, replace: Callable[[Syntax], Syntax | None]) -> Any:
-    if isinstance(item, _NODES):
+    if isinstance(item, NODES):
         other = replace(item)
         if other is not None or isinstance(item, Constant):
             return item if other is None else other
-        fields = cast("Any", item)
-        return fields._make(_replaced(part, replace) for part in fields)
+        return item._make(_replaced(part, replace) for part in cast("tuple[Any, ...]", item))
     if type(item) is tuple:
         return tuple(_replaced(part, replace) for part in cast("tuple[Any, ...]", item))
     return item
 
 
-_NODES = (
-    Name,
-    Constant,
-    IntervalLit,
-    Unary,
-    Binary,
-    Logical,
-    Between,
-    InList,
-    InValues,
-    Like,
-    Test,
-    Case,
-    CastTo,
-    Func,
-    FieldOf,
-    Item,
-)
+def without_positions(node: Syntax) -> Syntax:
+    """Return the node as a part of an expression that is not the SQL string which it was parsed from."""
+    return cast("Syntax", _unpositioned(node))
+
+
+def _unpositioned(item: Any) -> Any:
+    if isinstance(item, NODES):
+        return item._make((*map(_unpositioned, item[:-1]), None))
+    return tuple(map(_unpositioned, cast("tuple[Any, ...]", item))) if type(item) is tuple else item

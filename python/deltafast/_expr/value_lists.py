@@ -31,6 +31,7 @@ __all__ = [
     "constants_of",
     "fold_values",
     "list_items",
+    "literal_values",
     "python_values",
     "sql_values",
 ]
@@ -149,6 +150,15 @@ def column_values(items: Sequence[Any], column: DataType) -> TypedValues | None:
     read = fold_values(listed, column, "UTC", exact=True)
     # A timestamp without a zone is in the session's zone: the binder parses the string again, in that zone.
     return None if read is None else listed if column == types.TIMESTAMP else TypedValues(read, (column,))
+
+
+def literal_values(found: Sequence[Lit]) -> TypedValues | None:
+    """Return literals of one kind."""
+    kinds = {lit.type for lit in found}
+    if len(found) < LONG_LIST or (len(kinds) > 1 and kinds != {types.INTEGER, types.LONG}):
+        return None
+    # NaN is the only value that differs from itself.
+    return None if any(lit.value is None or lit.value != lit.value for lit in found) else _of_literals(found)
 
 
 def sql_values(text: str, pos: int) -> tuple[TypedValues, int] | None:

@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-import math
-from datetime import date, datetime
-from decimal import Decimal
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from deltafast import _core
 from deltafast._expr.constraints import bind_constraints, bind_rows, bind_updates
+from deltafast._expr.python_values import expression
+from deltafast._expr.syntax import NODES
 from deltafast._util.options import UPDATES, sql_strings
 from deltafast._util.writer_properties import encoding
 from deltafast.exceptions import InvalidArgumentError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from deltafast._core_types import CommitOptions, DmlOptions
+    from deltafast._expr.syntax import Syntax
     from deltafast._expr.tree import CastMode
     from deltafast._handle import TableHandle
     from deltafast._util.filters import Predicate
     from deltafast._util.writer_properties import WriterProperties
 
-__all__ = ["delete", "dml_metrics", "dml_options", "literal", "update"]
+__all__ = ["delete", "dml_metrics", "dml_options", "update"]
 
 
 def delete(table: TableHandle, predicate: Predicate | None, options: DmlOptions) -> dict[str, Any]:
@@ -37,7 +37,7 @@ def delete(table: TableHandle, predicate: Predicate | None, options: DmlOptions)
 
 def update(
     table: TableHandle,
-    updates: Mapping[str, str] | None,
+    updates: Mapping[str, str | Syntax] | None,
     new_values: Mapping[str, Any] | None,
     predicate: Predicate | None,
     mode: CastMode,
@@ -52,15 +52,14 @@ def update(
         if isinstance(new_values, str):
             message += f" For a condition, write predicate={new_values!r:.100}"
         raise InvalidArgumentError(message)
-    are_literals = updates is None
-    if updates is None:
-        updates = {name: literal(value) for name, value in cast("Mapping[str, Any]", new_values).items()}
+    if new_values is not None:
+        updates = {name: expression(value) for name, value in new_values.items()}
     if not updates:
         message = "there is nothing to update: no column is given a value"
         raise InvalidArgumentError(message)
     schema, context = table.schema().to_json(), table.expression_context
     rows = None if predicate is None else bind_rows(predicate, schema, context)
-    assignments = bind_updates(sql_strings(UPDATES, updates), schema, context, mode, are_literals=are_literals)
+    assignments = bind_updates(sql_strings(UPDATES, updates, NODES), schema, context, mode)
     constraints = bind_constraints(_core.table_constraints(table.snapshot), schema, context)
     done = _core.update(table.snapshot, options, assignments, constraints, rows)
     table.move(done.snapshot)
@@ -94,45 +93,3 @@ def dml_metrics(metrics: Mapping[str, str], *more: str) -> dict[str, Any]:
         value = metrics.get(first + "".join(part.capitalize() for part in rest))
         out[name] = None if value is None else int(value)
     return out
-
-
-def literal(value: Any) -> str:
-    """Return a Python value as a Spark SQL literal.
-
-    Raises:
-        InvalidArgumentError: Spark SQL has no literal of this type.
-    """
-    for kind, spell in _SPELLED:
-        if isinstance(value, kind):
-            return spell(value)
-    message = f"a {type(value).__name__} cannot be written as SQL; give an expression in `updates`"
-    raise InvalidArgumentError(message)
-
-
-def _text(value: str) -> str:
-    escaped = value.replace("\\", "\\\\").replace("'", "\\'")
-    return f"'{escaped}'"
-
-
-def _number(value: float) -> str:
-    return f"{value!r}D" if math.isfinite(value) else f"cast('{value!r}' as double)"
-
-
-def _instant(value: datetime) -> str:
-    kind = "TIMESTAMP_NTZ" if value.tzinfo is None else "TIMESTAMP"
-    return f"{kind} '{value.isoformat(' ')}'"
-
-
-# The first match counts: to Python a bool is an int, and a datetime is a date.
-_SPELLED: tuple[tuple[type | tuple[type, ...], Callable[[Any], str]], ...] = (
-    (type(None), lambda _: "NULL"),
-    (bool, lambda value: "TRUE" if value else "FALSE"),
-    (int, str),
-    (float, _number),
-    (Decimal, lambda value: f"{value:f}BD"),
-    (str, _text),
-    (bytes, lambda value: f"X'{value.hex()}'"),
-    (datetime, _instant),
-    (date, lambda value: f"DATE '{value.isoformat()}'"),
-    (list, lambda value: f"array({', '.join(map(literal, value))})"),
-)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import NoneType
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from deltafast import _core
@@ -19,6 +20,7 @@ from deltafast._expr.merge import (
     lacks_fields,
     refuse_lost_fields,
 )
+from deltafast._expr.syntax import NODES
 from deltafast._expr.types import Struct
 from deltafast._libraries import names_missing
 from deltafast._ops.merge_clause import ClauseKind, MergeAction, MergeClause
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
 
     from deltafast._core_types import ClausePlan, MergeOptions, MergePlan, TableConstraints, ValuePlan
     from deltafast._expr.context import ExpressionContext
+    from deltafast._expr.syntax import Syntax
     from deltafast._expr.tree import CastMode
     from deltafast._expr.types import DataType
     from deltafast._handle import TableHandle
@@ -91,12 +94,12 @@ class TableMerger:
         self,
         table: TableHandle,
         source: Data | str,
-        predicate: str,
+        predicate: str | Syntax,
         settings: MergeSettings,
         options: MergeOptions,
         progress: Progress,
     ) -> None:
-        if not isinstance(cast("object", predicate), str):
+        if not isinstance(cast("object", predicate), (str, *NODES)):
             message = f"the predicate of a merge must be Spark SQL in a string, not of type {type(predicate).__name__}"
             raise InvalidArgumentError(message)
         self._table = table
@@ -240,7 +243,7 @@ class TableMerger:
         return self.add_clause(MergeClause(kind, action, predicate, updates, tuple(except_cols or ())))
 
     def add_clause(self, clause: MergeClause) -> TableMerger:
-        if not isinstance(cast("object", clause.predicate), str | None):
+        if not isinstance(cast("object", clause.predicate), (str, NoneType, *NODES)):
             kind = type(clause.predicate).__name__
             message = f"the predicate of a clause must be Spark SQL in a string, not of type {kind}"
             raise InvalidArgumentError(message)
@@ -365,8 +368,8 @@ class TableMerger:
                 lacking.update(dict.fromkeys(field.name for field in before.fields if field.name not in given))
         return [list(path) for path in evolving], list(lacking)
 
-    def _assigned(self, sides: Sides, clause: MergeClause) -> Iterator[tuple[str, str | None]]:
-        """Yield columns and their SQL expressions; None for the column of the source with the same name."""
+    def _assigned(self, sides: Sides, clause: MergeClause) -> Iterator[tuple[str, str | Syntax | None]]:
+        """Yield columns and their expressions; None for the column of the source with the same name."""
         if clause.updates is not None:
             yield from clause.updates.items()
             return

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from deltafast._expr.syntax import Syntax
+
 __all__ = ["ClauseKind", "MergeAction", "MergeClause"]
 
 
@@ -28,10 +30,10 @@ class MergeAction(StrEnum):
 
 
 class MergeClause(NamedTuple):
-    """A clause; `updates` is None for all columns of the source."""
+    """A clause, in Spark SQL or its syntax; `updates` is None for all columns of the source."""
 
     kind: ClauseKind
     action: MergeAction
-    predicate: str | None = None
-    updates: Mapping[str, str] | None = None
+    predicate: str | Syntax | None = None
+    updates: Mapping[str, str | Syntax] | None = None
     except_cols: Sequence[str] = ()

@@ -14,8 +14,8 @@ from deltafast._expr import token_kind
 from deltafast._expr.errors import invalid
 from deltafast._expr.lexer import tokenize
 from deltafast._expr.parser import parse
-from deltafast._expr.syntax import Constant, Logical, Name, Unary, parts
-from deltafast._ops.delete_update import literal
+from deltafast._expr.syntax import Constant, Logical, Name, Unary, parts, with_parts
+from deltafast._expr.syntax_sql import literal
 from deltafast._util.dialect import Dialect
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from deltafast._expr.syntax import Syntax
     from deltafast._sql.tree import Expression, Path
 
-__all__ = ["check_comparisons", "check_strings", "plain", "qualified"]
+__all__ = ["check_comparisons", "check_strings", "plain", "qualified", "unqualified"]
 
 
 def plain(
@@ -66,6 +66,19 @@ def plain(
             at += 2 * len(path) - 2
         at += 1
     return "".join([*out, text[done:]])
+
+
+def unqualified(node: Syntax, columns: Collection[str], names: Mapping[Path, str]) -> Syntax:
+    """Return the syntax of an expression over one table with the qualifiers of columns replaced, as `plain` does."""
+    known = {name.lower() for name in columns}
+
+    def replace(part: Syntax) -> Syntax | None:
+        if not isinstance(part, Name) or part.parts[0].lower() in known:
+            return None
+        found = qualified(part.parts, names)
+        return found and part._replace(parts=(*filter(None, (found[1],)), *part.parts[found[0] :]))
+
+    return with_parts(node, replace)
 
 
 def check_strings(value: Expression, columns: Collection[str]) -> None:

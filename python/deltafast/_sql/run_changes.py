@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 import pyarrow as pa
 
 from deltafast._expr import token_kind
 from deltafast._expr.lexer import tokenize
-from deltafast._ops.delete_update import literal
+from deltafast._expr.syntax_sql import literal
 from deltafast._ops.merge_clause import ClauseKind, MergeClause
 from deltafast._sql.answers import counts
-from deltafast._sql.expressions import check_comparisons, check_strings, plain, qualified
+from deltafast._sql.expressions import check_comparisons, check_strings, plain, qualified, unqualified
 from deltafast._sql.rows import constants, default_of, inserted_rows
-from deltafast._sql.tree import Default, InsertMode, Query, TableName, Values
+from deltafast._sql.tree import Default, Expression, InsertMode, Query, TableName, Values
 from deltafast._util.arrow import as_stream
 from deltafast._util.dialect import Dialect
 from deltafast.exceptions import ErrorCode, InvalidArgumentError
@@ -23,10 +23,13 @@ from deltafast.writer import write_deltalake
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
+    from deltafast._expr.syntax import Syntax
     from deltafast._sql.tables import Tables
-    from deltafast._sql.tree import Assignment, Clause, Delete, Expression, Insert, Merge, Path, Source, Update
+    from deltafast._sql.tree import Assignment, Clause, Delete, Insert, Merge, Path, Source, Update
 
 __all__ = [
+    "add_value",
+    "assigned_path",
     "check_order",
     "equal",
     "merge_sql",
@@ -39,8 +42,12 @@ __all__ = [
     "run_merge",
     "run_update",
     "values_of",
+    "without_alias",
     "written",
 ]
+
+#: A new value.
+T = TypeVar("T")
 
 
 def run_insert(insert: Insert, tables: Tables) -> pa.RecordBatchReader:
@@ -111,6 +118,13 @@ def rows_of(change: Delete | Update, table: DeltaTable, dialect: Dialect) -> str
     return replaced_rows(change.where, table, qualifiers(change.target, change.alias), dialect)
 
 
+def without_alias(expression: str | Syntax, table: DeltaTable, names: Mapping[Path, str]) -> str | Syntax:
+    """Return an expression in Spark's SQL over a table, or its syntax, without these qualifiers of columns."""
+    if isinstance(expression, str):
+        return plain(Expression(expression, 0), _columns(table), names, dialect=Dialect.SPARK)
+    return unqualified(expression, _columns(table), names)
+
+
 def replaced_rows(condition: Expression, table: DeltaTable, names: Mapping[Path, str], dialect: Dialect) -> str:
     """Return the condition on the rows that a statement changes or replaces, without their qualifiers."""
     rows = plain(condition, _columns(table), names, dialect=dialect)
@@ -143,26 +157,37 @@ def values_of(update: Update, table: DeltaTable, dialect: Dialect) -> dict[str, 
         return plain(value, columns, names, dialect=dialect)
 
     for assignment in update.assignments:
-        column, *fields = path = _assigned(assignment, table, names)
+        column, *fields = path = assigned_path(assignment.column, table, names)
         if fields and isinstance(assignment.value, Default):
             message = f"the field `{'.'.join(path)}` has no default; give it a value"
             raise InvalidArgumentError(message)
-        name = _quoted(path)
-        if name in values:
-            message = f"the column `{'.'.join(path)}` is given a value twice"
-            raise InvalidArgumentError(
-                message, code=ErrorCode.COLUMN_ASSIGNED_TWICE, parameters={"column": ".".join(path)}
-            )
-        values[name] = _value(assignment, column, table, spell)
+        add_value(values, path, _value(assignment, column, table, spell))
     return values
 
 
-def _assigned(assignment: Assignment, table: DeltaTable, names: Mapping[Path, str]) -> Path:
-    """Return the assigned column or nested field, with the table's capitalization."""
-    first, *rest = assignment.column
+def add_value(values: dict[str, T], path: Path, value: T) -> None:
+    """Add the new value of a column or nested field to those of an UPDATE.
+
+    Raises:
+        InvalidArgumentError: The column already has a value.
+    """
+    name = _quoted(path)
+    if name in values:
+        message = f"the column `{'.'.join(path)}` is given a value twice"
+        raise InvalidArgumentError(message, code=ErrorCode.COLUMN_ASSIGNED_TWICE, parameters={"column": ".".join(path)})
+    values[name] = value
+
+
+def assigned_path(column: Path, table: DeltaTable, names: Mapping[Path, str]) -> Path:
+    """Return the path of an assigned column or nested field, with the table's capitalization and without a qualifier.
+
+    Raises:
+        InvalidArgumentError: The table does not have the column.
+    """
+    first, *rest = column
     known = {field.name.lower(): field.name for field in table.schema().fields}
-    if first.lower() not in known and (found := qualified(assignment.column, names)) is not None:
-        first, *rest = assignment.column[found[0] :]
+    if first.lower() not in known and (found := qualified(column, names)) is not None:
+        first, *rest = column[found[0] :]
     name = known.get(first.lower())
     if name is None:
         message = f"the table has no column `{'.'.join((first, *rest))}`; it has {', '.join(known.values())}"

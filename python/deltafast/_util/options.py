@@ -154,12 +154,13 @@ UPDATES: Final = SqlArgument(
 )
 
 
-def sql_strings(argument: SqlArgument, expressions: object) -> dict[str, str]:
+def sql_strings(argument: SqlArgument, expressions: object, parsed: tuple[type, ...] = ()) -> dict[str, str]:
     """Check an argument with Spark SQL expressions by name.
 
     Args:
         argument: The argument.
         expressions: Value of the argument.
+        parsed: Classes of parsed expressions, which are accepted, too.
 
     Raises:
         InvalidArgumentError: The value is not a mapping, or one of its values is not a string.
@@ -169,7 +170,7 @@ def sql_strings(argument: SqlArgument, expressions: object) -> dict[str, str]:
         message = f"`{argument.name}` takes Spark SQL by name, like {argument.example}, not a value of type {given}"
         raise InvalidArgumentError(message)
     for name, sql in cast("Mapping[str, object]", expressions).items():
-        if not isinstance(sql, str):
+        if not isinstance(sql, (str, *parsed)):
             of = f"`{name}` in `{argument.name}`"
             message = f"{of} must be Spark SQL in a string, not of type {type(sql).__name__}: {argument.remedy}"
             raise InvalidArgumentError(message)

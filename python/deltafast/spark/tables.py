@@ -25,10 +25,9 @@ from deltafast._ops.merge_clause import ClauseKind, MergeAction, MergeClause
 from deltafast._sql import tree
 from deltafast._sql.answers import counts
 from deltafast._sql.reading import read_statement
-from deltafast._sql.run_changes import check_order, merged, rows_of, values_of
+from deltafast._sql.run_changes import add_value, assigned_path, check_order, merged, qualifiers, without_alias
 from deltafast._sql.run_maintenance import run_describe, run_generate, run_optimize, run_restore, run_vacuum
 from deltafast._sql.run_tables import run_convert
-from deltafast._util.dialect import Dialect
 from deltafast._util.write_modes import CreateMode
 from deltafast.exceptions import ErrorCode, InvalidArgumentError, TableNotFoundError
 from deltafast.spark._conditions import Operation
@@ -50,7 +49,7 @@ from deltafast.spark._sql.argument_checks import (
 )
 from deltafast.spark._sql.catalog import become_delta, handle, place_of_name
 from deltafast.spark._sql.catalog_tables import of_catalog
-from deltafast.spark._sql.column_to_sql import as_condition, as_values, sides_of
+from deltafast.spark._sql.column_syntax import as_condition, as_values, sides_of
 from deltafast.spark._sql.java_builder import JavaTableBuilder
 from deltafast.spark._sql.result_frames import answered, history_of, nothing
 from deltafast.spark._sql.session_tables import SparkTables
@@ -61,8 +60,9 @@ from deltafast.table import pinned
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from deltafast._expr.syntax import Syntax
     from deltafast.spark._session.storage import Place
-    from deltafast.spark._sql.column_to_sql import Sides
+    from deltafast.spark._sql.column_syntax import Sides
 
 __all__ = ["DeltaMergeBuilder", "DeltaOptimizeBuilder", "DeltaTable", "DeltaTableBuilder", "IdentityGenerator"]
 
@@ -236,10 +236,9 @@ class DeltaTable:
             InvalidArgumentError: The condition is invalid, or the table is append-only.
             CommitFailedError: Another writer changed the same rows concurrently.
         """
-        where = as_condition(condition)
+        where = as_condition(condition, self._session)
         table = self._newest()
-        wanted = tree.Delete(_TABLE, self._alias, None if where is None else tree.Expression(where, 0))
-        metrics = dml.delete(self._session, table, rows_of(wanted, table, Dialect.SPARK))
+        metrics = dml.delete(self._session, table, self._unqualified(where, table))
         return self._affected(metrics["num_deleted_rows"])
 
     @translated()
@@ -260,17 +259,15 @@ class DeltaTable:
             ConstraintViolatedError: A new value violates a constraint.
             CommitFailedError: Another writer changed the same rows concurrently.
         """
-        values, where = as_values(set), as_condition(condition)
+        assignments, where = as_values(set, self._session), as_condition(condition, self._session)
         table = self._newest()
         known = [field.name for field in table.schema().fields]
-        assignments = tuple(
-            tree.Assignment((name,) if name in known else parts_of(name, self._session.zone), tree.Expression(text, 0))
-            for name, text in values.items()
-        )
-        wanted = tree.Update(_TABLE, self._alias, assignments, None if where is None else tree.Expression(where, 0))
-        metrics = dml.update(
-            self._session, table, values_of(wanted, table, Dialect.SPARK), rows_of(wanted, table, Dialect.SPARK)
-        )
+        values: dict[str, str | Syntax] = {}
+        for name, value in assignments.items():
+            column = (name,) if name in known else parts_of(name, self._session.zone)
+            path = assigned_path(column, table, qualifiers(_TABLE, self._alias))
+            add_value(values, path, self._unqualified(value, table))
+        metrics = dml.update(self._session, table, values, self._unqualified(where, table))
         return self._affected(metrics["num_updated_rows"])
 
     def merge(self, source: Any, condition: Any) -> DeltaMergeBuilder:
@@ -297,8 +294,12 @@ class DeltaTable:
             raise ValueError(message)
         with translated():
             sides = sides_of(source, self._alias)
-            on = as_condition(condition, sides)
-        return DeltaMergeBuilder(self, source, sides, str(on))
+            on = as_condition(condition, self._session, sides) or ""
+        return DeltaMergeBuilder(self, source, sides, on)
+
+    def _unqualified(self, expression: Any, table: Handle) -> Any:
+        """Return an expression without the table's alias; None for None."""
+        return expression and without_alias(expression, table, qualifiers(_TABLE, self._alias))
 
     # --- metadata --------------------------------------------------------------------------------
 
@@ -534,7 +535,7 @@ class DeltaMergeBuilder:
         table: DeltaTable,
         source: Any,
         sides: Sides,
-        condition: str,
+        condition: str | Syntax,
         clauses: tuple[MergeClause, ...] = (),
         *,
         evolve: bool = False,
@@ -634,8 +635,9 @@ class DeltaMergeBuilder:
     def _with(
         self, kind: ClauseKind, action: MergeAction, condition: Any, values: Any = None, what: str | None = None
     ) -> DeltaMergeBuilder:
-        updates = None if what is None else as_values(values, self._sides, what)
-        clause = MergeClause(kind, action, as_condition(condition, self._sides), updates)
+        session = self._table._session
+        updates = None if what is None else as_values(values, session, self._sides, what)
+        clause = MergeClause(kind, action, as_condition(condition, session, self._sides), updates)
         return DeltaMergeBuilder(
             self._table, self._source, self._sides, self._condition, (*self._clauses, clause), evolve=self._evolve
         )

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 import pytest
 
 from deltafast import DeltaTable, Field, Schema, WriterProperties, write_deltalake
-from deltafast._ops.delete_update import literal
+from deltafast._expr.syntax_sql import literal
 from deltafast.exceptions import (
     CommitFailedError,
     ConcurrentAppendError,
@@ -335,7 +335,7 @@ def test_python_values_become_literals(tmp_path: pathlib.Path) -> None:
     table = DeltaTable(path)
     table.update(new_values=values)
     assert table.to_pyarrow_table().to_pylist() == [values]
-    assert literal(float("inf")) == "cast('inf' as double)"
+    assert literal(float("inf")) == "CAST('Infinity' AS DOUBLE)"
 
 
 @pytest.mark.parametrize("configuration", [PLAIN, VECTORS], ids=["copy", "vectors"])

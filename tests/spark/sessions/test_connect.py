@@ -22,6 +22,7 @@ from deltafast import write_deltalake
 from deltafast.exceptions import DeltaError, InvalidArgumentError
 from deltafast.spark import DeltaTable, IdentityGenerator, register_view, sql
 from spark.child_session import BOTH
+from spark.columns import check_conditions
 
 from .started import Started, builder
 
@@ -114,6 +115,10 @@ def followed(folder) -> str:
 def ids(table: DeltaTable) -> list[int]:
     """The first column, sorted."""
     return sorted(row[0] for row in table.toDF().collect())
+
+
+def test_columns_mean_in_the_core_what_they_mean_in_spark(spark, folder):
+    check_conditions(spark, folder)
 
 
 def test_commands(spark, folder):

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
+from deltafast._expr.parser import parse
+from deltafast._expr.syntax import Name
+from deltafast._expr.syntax_sql import sql_text
+from deltafast._util.dialect import Dialect
 from deltafast._util.write_modes import CreateMode, WriteMode
 from deltafast.exceptions import InvalidArgumentError
 from deltafast.spark._conditions import Operation
@@ -13,13 +17,14 @@ from deltafast.spark._enable.provider import properties_in, write_frame
 from deltafast.spark._session.session import Session
 from deltafast.spark._sql.argument_checks import path_in
 from deltafast.spark._sql.catalog import place_of_name
-from deltafast.spark._sql.column_to_sql import as_condition
+from deltafast.spark._sql.column_syntax import as_condition
 from deltafast.spark._sql.create_table import NewTable, create, where
 from deltafast.spark.exceptions import translated
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from deltafast._expr.syntax import Syntax
     from deltafast.spark._enable.dataframe_writer import Replace
 
 __all__ = ["put"]
@@ -108,7 +113,7 @@ def _recording(name: str) -> Callable[[Any], Any]:
                 case "tableProperty":
                     recorded.properties[str(given[0])] = text_of(given[1])
                 case "partitionedBy":
-                    recorded.partition = [_column(column) for column in given]
+                    recorded.partition = [_column(column, Session(writer._spark)) for column in given]
                 case _:
                     recorded.cluster = [str(column) for column in given]
             return before(writer, *values, **named)
@@ -118,14 +123,18 @@ def _recording(name: str) -> Callable[[Any], Any]:
     return make
 
 
-def _column(column: Any) -> str:
-    text = column if isinstance(column, str) else str(as_condition(column, what="'partitionedBy'"))
-    # A column that SQL describes, `expr("p")`, is rendered in parentheses.
-    found = _QUOTED.fullmatch(text.removeprefix("(").removesuffix(")"))
-    if found is None:
-        message = f"a Delta table is partitioned by columns, not by {text}: generate a column of it"
+def _column(column: Any, session: Session) -> str:
+    if isinstance(column, str):
+        expression: str | Syntax = column
+        found = _QUOTED.fullmatch(column)
+        parts = None if found is None else [str(found[2] or found[1].replace("``", "`"))]
+    else:
+        expression = parse(as_condition(column, session, what="'partitionedBy'") or "", dialect=Dialect.SPARK)
+        parts = expression.parts if isinstance(expression, Name) else None
+    if parts is None or len(parts) != 1:
+        message = f"a Delta table is partitioned by columns, not by {sql_text(expression)}: generate a column of it"
         raise InvalidArgumentError(message)
-    return cast("str", found[2] or found[1].replace("``", "`"))
+    return parts[0]
 
 
 def _making(
@@ -158,16 +167,19 @@ def _making(
 def _writing(name: str, frame_of: Callable[[Any], Any]) -> Callable[[Any], Any]:
     def make(before: Any) -> Any:
         @translated(Operation.WRITE)
-        def method(writer: Any, *condition: Any) -> None:
+        def method(writer: Any, *arguments: Any) -> None:
             recorded = _arguments_of(writer)
             path = recorded and (path_in(recorded.table) or place_of_name(Session(writer._spark), recorded.table))
             if recorded is None or path is None:
-                before(writer, *condition)
+                before(writer, *arguments)
                 return
-            options = recorded.options | {"path": path}
-            if name == "overwrite" and (where := str(as_condition(*condition))).strip("()").lower() != "true":
+            options: dict[str, Any] = recorded.options | {"path": path}
+            if name == "overwrite":
+                (condition,) = arguments
+                where = as_condition(condition, Session(writer._spark)) or ""
                 # As in delta-spark, an overwrite of all rows is one without a condition.
-                options["replaceWhere"] = where
+                if sql_text(where).strip("()").lower() != "true":
+                    options["replaceWhere"] = where
             elif name == "overwritePartitions":
                 options["partitionOverwriteMode"] = "dynamic"
             write_frame(frame_of(writer), WriteMode.APPEND if name == "append" else WriteMode.OVERWRITE, options)

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from deltafast._core_types import CommitOptions, MatchedRowsSummary
+    from deltafast._expr.syntax import Syntax
     from deltafast._util.filters import Predicate
     from deltafast.spark._scan.snapshot import Listing
     from deltafast.table import DeltaTable
@@ -78,7 +79,7 @@ def delete(
 def update(
     spark: Any,
     table: DeltaTable,
-    updates: Mapping[str, str],
+    updates: Mapping[str, str | Syntax],
     condition: Predicate | None = None,
     *,
     commit_properties: CommitProperties | None = None,
@@ -89,7 +90,7 @@ def update(
     Args:
         spark: The session, classic or Connect.
         table: A handle, which is updated to the new version.
-        updates: Spark SQL over the table by column; fields of structs with dots.
+        updates: Spark SQL over the table, or its syntax, by column; fields of structs with dots.
         condition: Only rows for which it is true; all rows if None.
         commit_properties: Properties of the commit.
         post_commithook_properties: What to run after the commit.
@@ -191,7 +192,7 @@ def _nothing() -> tuple[Any, dict[int, str]]:
 class _NewValues:
     """The new values of an UPDATE."""
 
-    def __init__(self, job: _Job, updates: Mapping[str, str]) -> None:
+    def __init__(self, job: _Job, updates: Mapping[str, str | Syntax]) -> None:
         columns = job.rows.columns
         self._session, self._columns = job.session, columns
         self._row_tracking_columns = job.rows.row_tracking_columns

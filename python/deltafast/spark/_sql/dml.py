@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from deltafast._expr.errors import UnsupportedExpressionError
 from deltafast._handle import handle_of
@@ -27,6 +27,7 @@ from deltafast.spark._streaming.executor_batches import streamed
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping
 
+    from deltafast._expr.syntax import Syntax
     from deltafast._ops.merge import TableMerger
     from deltafast._ops.merge_clause import MergeClause
     from deltafast._ops.optimize import TableOptimizer
@@ -54,8 +55,8 @@ class CommandEngine(StrEnum):
 class MergeRequest(NamedTuple):
     """A MERGE as the user wrote it, without the rows of its source."""
 
-    #: Spark SQL over both sides.
-    condition: str
+    #: Spark SQL over both sides, or its syntax.
+    condition: str | Syntax
     target_alias: str | None
     source_alias: str | None
     clauses: tuple[MergeClause, ...]
@@ -63,13 +64,13 @@ class MergeRequest(NamedTuple):
     evolve: bool = False
 
 
-def delete(session: Session, table: DeltaTable, condition: str | None) -> dict[str, Any]:
+def delete(session: Session, table: DeltaTable, condition: str | Syntax | None) -> dict[str, Any]:
     """Delete rows.
 
     Args:
         session: The session.
         table: A handle at the version that is changed; it is updated to the new one.
-        condition: Spark SQL over the table's columns; all rows if None.
+        condition: Spark SQL over the table's columns, or its syntax; all rows if None.
 
     Returns:
         The metrics of `DeltaTable.delete`.
@@ -84,24 +85,24 @@ def delete(session: Session, table: DeltaTable, condition: str | None) -> dict[s
             session,
             table,
             condition,
-            lambda: _jobs.delete(session.spark, table, condition, **options),
-            lambda: table.delete(condition, **options),
+            lambda: _jobs.delete(session.spark, table, cast("Any", condition), **options),
+            lambda: table.delete(cast("Any", condition), **options),
         )
 
 
 def update(
     session: Session,
     table: DeltaTable,
-    values: Mapping[str, str],
-    condition: str | None,
+    values: Mapping[str, str | Syntax],
+    condition: str | Syntax | None,
 ) -> dict[str, Any]:
     """Set columns to new values.
 
     Args:
         session: The session.
         table: A handle at the version that is changed; it is updated to the new one.
-        values: Spark SQL by column.
-        condition: Spark SQL over the table's columns; all rows if None.
+        values: Spark SQL by column, or its syntax.
+        condition: Spark SQL over the table's columns, or its syntax; all rows if None.
 
     Returns:
         The metrics of `DeltaTable.update`.
@@ -116,8 +117,8 @@ def update(
             session,
             table,
             condition,
-            lambda: _jobs.update(session.spark, table, values, condition, **options),
-            lambda: table.update(values, predicate=condition, **options),
+            lambda: _jobs.update(session.spark, table, values, cast("Any", condition), **options),
+            lambda: table.update(cast("Any", values), predicate=cast("Any", condition), **options),
         )
 
 
@@ -180,7 +181,7 @@ def _merger(table: DeltaTable, rows: Any, request: MergeRequest, options: dict[s
     """Return the embedded command, with all clauses."""
     merger = table.merge(
         rows,
-        request.condition,
+        cast("Any", request.condition),
         source_alias=request.source_alias,
         target_alias=request.target_alias,
         merge_schema=request.evolve,
@@ -194,7 +195,7 @@ def _merger(table: DeltaTable, rows: Any, request: MergeRequest, options: dict[s
 def _run(
     session: Session,
     table: DeltaTable,
-    condition: str | None,
+    condition: str | Syntax | None,
     by_jobs: Callable[[], dict[str, Any]],
     in_driver: Callable[[], dict[str, Any]],
 ) -> dict[str, Any]:
@@ -236,13 +237,15 @@ def _engine(session: Session) -> CommandEngine:
         raise InvalidArgumentError(message) from None
 
 
-def _by_jobs(session: Session, table: DeltaTable, condition: str | None) -> bool:
+def _by_jobs(session: Session, table: DeltaTable, condition: str | Syntax | None) -> bool:
     """Return whether the executors run the command."""
     engine = _engine(session)
     if engine is not CommandEngine.AUTO:
         return engine is CommandEngine.JOBS
     if str(session.conf("spark.master", "")).startswith("local") or handle_of(table).snapshot.size_in_bytes() < _LARGE:
         return False
-    found = handle_of(table).snapshot.files(columns=["size_bytes"], predicate=handle_of(table).bind(condition))
+    found = handle_of(table).snapshot.files(
+        columns=["size_bytes"], predicate=handle_of(table).bind(cast("Any", condition))
+    )
     sizes: Any = RecordBatchReader(found).read_all().column("size_bytes")
     return sum(size or 0 for size in sizes.to_pylist()) >= _LARGE

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from deltafast._expr.lexer import OPAQUE
-from deltafast._ops.delete_update import literal
+from deltafast._expr.syntax_sql import literal
 from deltafast.exceptions import InvalidArgumentError
 
 if TYPE_CHECKING:
