@@ -9,9 +9,8 @@ use arrow_array::types::{
     Int64Type, TimestampMicrosecondType,
 };
 use arrow_array::{
-    Array, ArrayRef, BinaryArray, BooleanArray, Date32Array, Decimal128Array, Float32Array,
-    Float64Array, Int8Array, Int16Array, Int32Array, Int64Array, StringArray,
-    TimestampMicrosecondArray, new_null_array,
+    Array, ArrayRef, BinaryArray, BooleanArray, Decimal128Array, Float64Array, Int64Array,
+    StringArray, new_null_array,
 };
 use arrow_schema::{DataType as Arrow, TimeUnit};
 use serde_json::Value;
@@ -108,13 +107,6 @@ impl Scalar {
         if value.is_null() {
             return Ok(Self::Null);
         }
-        let whole = |low: i64, high: i64| {
-            value
-                .as_i64()
-                .filter(|v| (low..=high).contains(v))
-                .map(Self::Long)
-                .ok_or_else(wrong)
-        };
         let real = || match value {
             Value::Number(n) => n.as_f64(),
             Value::String(s) => match s.as_str() {
@@ -125,14 +117,12 @@ impl Scalar {
             },
             _ => None,
         };
+        if let Some(range) = data_type.integer_range() {
+            let integer = value.as_i64().filter(|integer| range.contains(integer));
+            return integer.map(Self::Long).ok_or_else(wrong);
+        }
         match data_type {
             DataType::Boolean => value.as_bool().map(Self::Boolean).ok_or_else(wrong),
-            DataType::Byte => whole(i64::from(i8::MIN), i64::from(i8::MAX)),
-            DataType::Short => whole(i64::from(i16::MIN), i64::from(i16::MAX)),
-            DataType::Integer | DataType::Date => whole(i64::from(i32::MIN), i64::from(i32::MAX)),
-            DataType::Long | DataType::Timestamp | DataType::TimestampNtz => {
-                whole(i64::MIN, i64::MAX)
-            }
             DataType::Float => real()
                 .map(|d| Self::Double(f64::from(d as f32)))
                 .ok_or_else(wrong),
@@ -255,13 +245,7 @@ impl<'a> PlainValues<'a> {
         }
         Ok(match data_type {
             DataType::Boolean => Self::Booleans(values_of!(Boolean, v => *v)?),
-            DataType::Byte
-            | DataType::Short
-            | DataType::Integer
-            | DataType::Long
-            | DataType::Date
-            | DataType::Timestamp
-            | DataType::TimestampNtz => Self::Longs(values_of!(Long, v => *v)?),
+            _ if data_type.integer_range().is_some() => Self::Longs(values_of!(Long, v => *v)?),
             DataType::Float | DataType::Double => Self::Doubles(values_of!(Double, v => *v)?),
             DataType::Decimal(..) => Self::Decimals(values_of!(Decimal, v => *v)?),
             DataType::String => Self::Texts(values_of!(Text, v => v.as_ref())?),
@@ -291,45 +275,9 @@ impl<'a> PlainValues<'a> {
     }
 
     fn into_array(self, data_type: &DataType) -> Result<ArrayRef> {
-        Ok(match (self, data_type) {
+        let values: ArrayRef = match (self, data_type) {
             (Self::Booleans(values), _) => Arc::new(BooleanArray::from(values)),
-            (Self::Longs(values), DataType::Byte) => Arc::new(
-                values
-                    .into_iter()
-                    .map(|value| value.map(|v| v as i8))
-                    .collect::<Int8Array>(),
-            ),
-            (Self::Longs(values), DataType::Short) => Arc::new(
-                values
-                    .into_iter()
-                    .map(|value| value.map(|v| v as i16))
-                    .collect::<Int16Array>(),
-            ),
-            (Self::Longs(values), DataType::Integer) => Arc::new(
-                values
-                    .into_iter()
-                    .map(|value| value.map(|v| v as i32))
-                    .collect::<Int32Array>(),
-            ),
-            (Self::Longs(values), DataType::Date) => Arc::new(
-                values
-                    .into_iter()
-                    .map(|value| value.map(|v| v as i32))
-                    .collect::<Date32Array>(),
-            ),
-            (Self::Longs(values), DataType::Timestamp) => {
-                Arc::new(TimestampMicrosecondArray::from(values).with_timezone("UTC"))
-            }
-            (Self::Longs(values), DataType::TimestampNtz) => {
-                Arc::new(TimestampMicrosecondArray::from(values))
-            }
             (Self::Longs(values), _) => Arc::new(Int64Array::from(values)),
-            (Self::Doubles(values), DataType::Float) => Arc::new(
-                values
-                    .into_iter()
-                    .map(|value| value.map(|v| v as f32))
-                    .collect::<Float32Array>(),
-            ),
             (Self::Doubles(values), _) => Arc::new(Float64Array::from(values)),
             (Self::Decimals(values), DataType::Decimal(precision, scale)) => Arc::new(
                 Decimal128Array::from(values).with_precision_and_scale(*precision, *scale)?,
@@ -337,7 +285,13 @@ impl<'a> PlainValues<'a> {
             (Self::Decimals(_), _) => return Err(not_of_type(data_type)),
             (Self::Texts(values), _) => Arc::new(StringArray::from(values)),
             (Self::Bytes(values), _) => Arc::new(BinaryArray::from(values)),
-        })
+        };
+        let strict = arrow_cast::CastOptions {
+            safe: false,
+            ..Default::default()
+        };
+        let wanted = data_type.to_arrow(StringLayout::Plain);
+        Ok(arrow_cast::cast_with_options(&values, &wanted, &strict)?)
     }
 }
 

@@ -8,6 +8,7 @@
 //! Mappings". Cost: one pass over the text.
 
 use std::fmt;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use arrow_schema::{
@@ -295,6 +296,19 @@ fn arrow_field(
 }
 
 impl DataType {
+    /// The integers that stand for the values of a whole number, a date (days since the epoch) or a
+    /// timestamp (microseconds since the epoch); `None` for any other type.
+    #[must_use]
+    pub fn integer_range(&self) -> Option<RangeInclusive<i64>> {
+        Some(match self {
+            Self::Byte => i64::from(i8::MIN)..=i64::from(i8::MAX),
+            Self::Short => i64::from(i16::MIN)..=i64::from(i16::MAX),
+            Self::Integer | Self::Date => i64::from(i32::MIN)..=i64::from(i32::MAX),
+            Self::Long | Self::Timestamp | Self::TimestampNtz => i64::MIN..=i64::MAX,
+            _ => return None,
+        })
+    }
+
     /// The Arrow type: structs keep field order; timestamps are microseconds, `timestamp` in UTC; a
     /// variant is `struct<metadata: binary, value: binary>`; `void` is `Null`.
     #[must_use]

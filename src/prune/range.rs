@@ -15,7 +15,7 @@ use crate::expr::eval::value::StringColumn;
 use crate::expr::eval::{ColumnarValue, canonical};
 use crate::protocol::calendar::TimeZoneSpec;
 use crate::protocol::calendar::{MICROS_PER_DAY, MICROS_PER_SECOND, SECONDS_PER_DAY};
-use crate::protocol::schema::DataType;
+use crate::protocol::schema::{DataType, StringLayout};
 use crate::prune::statistics::PruningStatistics;
 
 /// Values of an expression in each file. Bounds that are `None` or null are unknown.
@@ -383,12 +383,11 @@ fn from_micros(
     micros: PrimitiveArray<TimestampMicrosecondType>,
     target: &DataType,
 ) -> Option<ArrayRef> {
-    Some(match target {
-        DataType::Date => {
+    Some(match target.to_arrow(StringLayout::Plain) {
+        Arrow::Date32 => {
             Arc::new(micros.unary::<_, Date32Type>(|m| m.div_euclid(MICROS_PER_DAY) as i32))
         }
-        DataType::Timestamp => Arc::new(micros.with_timezone("UTC")),
-        DataType::TimestampNtz => Arc::new(micros),
+        Arrow::Timestamp(_, zone) => Arc::new(micros.with_timezone_opt(zone)),
         _ => return None,
     })
 }

@@ -27,6 +27,7 @@ use crate::exec::{CancellationToken, ProgressCounter, map_all};
 use crate::expr::BoundExpr;
 use crate::history::{self, TimestampSearch};
 use crate::protocol::action::Metadata;
+use crate::protocol::evolution;
 use crate::protocol::features::ColumnMapping;
 use crate::protocol::schema::{DataType, StringLayout, StructField, StructType};
 use crate::snapshot::Snapshot;
@@ -392,17 +393,8 @@ fn is_widening(older: &DataType, newer: &DataType) -> bool {
         }),
         (D::Array(a), D::Array(b)) => is_widening(&a.element, &b.element),
         (D::Map(a), D::Map(b)) => is_widening(&a.key, &b.key) && is_widening(&a.value, &b.value),
-        (D::Byte, D::Short | D::Integer | D::Long | D::Double | D::Decimal(..))
-        | (D::Short, D::Integer | D::Long | D::Double | D::Decimal(..))
-        | (D::Integer, D::Long | D::Double | D::Decimal(..))
-        | (D::Long, D::Decimal(..))
-        | (D::Float, D::Double)
-        | (D::Date, D::TimestampNtz)
-        | (D::Void, _) => true,
-        (D::Decimal(p, s), D::Decimal(q, t)) => {
-            t >= s && i16::from(*q) - i16::from(*t) >= i16::from(*p) - i16::from(*s)
-        }
-        (a, b) => a.to_string() == b.to_string(),
+        (D::Void, _) => true,
+        (a, b) => a.to_string() == b.to_string() || evolution::can_widen(a, b),
     }
 }
 

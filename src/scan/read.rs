@@ -278,17 +278,16 @@ fn batch_rows(columns: &[StructField], bytes: usize) -> usize {
 /// The bytes of a value, estimated where they vary.
 fn width(data_type: &DataType) -> usize {
     match data_type {
-        DataType::Boolean | DataType::Byte | DataType::Void => 1,
-        DataType::Short => 2,
-        DataType::Integer | DataType::Float | DataType::Date => 4,
-        DataType::Long | DataType::Double | DataType::Timestamp | DataType::TimestampNtz => 8,
-        DataType::Decimal(..) => 16,
+        DataType::Boolean | DataType::Void => 1,
         DataType::Struct(fields) => fields
             .fields
             .iter()
             .map(|field| width(&field.data_type))
             .sum(),
-        _ => 32,
+        other => other
+            .to_arrow(StringLayout::Plain)
+            .primitive_width()
+            .unwrap_or(32),
     }
 }
 

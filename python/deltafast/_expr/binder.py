@@ -56,7 +56,6 @@ from deltafast._expr.types import (
     SHORT,
     STRING,
     TIMESTAMP,
-    TIMESTAMP_NTZ,
     VOID,
     Array,
     DataType,
@@ -67,6 +66,7 @@ from deltafast._expr.types import (
     is_integral,
     is_numeric,
     is_string,
+    is_timestamp,
     sql_name,
 )
 from deltafast._expr.value_lists import constants_of, fold_values
@@ -309,7 +309,7 @@ class Binder:
             case TypeClass.TEXT:
                 return node if source == BINARY else self.coerce(node, STRING, name, pos)
             case TypeClass.DATETIME:
-                return node if source == TIMESTAMP_NTZ else self.coerce(node, TIMESTAMP, name, pos)
+                return node if is_timestamp(source) else self.coerce(node, TIMESTAMP, name, pos)
             case TypeClass.DAYS if source in (BYTE, SHORT, INTEGER, VOID) or is_string(source):
                 return self.cast(node, INTEGER, pos)
             case TypeClass.INTEGRAL if is_integral(source) or source == VOID:

@@ -181,5 +181,5 @@ def format_timestamp(micros: int) -> str:
     try:
         text = str(_EPOCH + dt.timedelta(microseconds=micros))
     except OverflowError:
-        return str(cast_values((micros,), types.TIMESTAMP_NTZ, types.STRING, "UTC")[0])
+        return str(cast_values((micros,), types.TIMESTAMP, types.STRING, "UTC")[0])
     return text.rstrip("0") if "." in text else text

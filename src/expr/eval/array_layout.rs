@@ -67,17 +67,15 @@ pub(crate) fn canonical(array: &ArrayRef, data_type: &DataType) -> EvalResult {
         let plain = arrow_cast::cast(array, value)?;
         return canonical(&plain, data_type);
     }
+    let wanted = data_type.to_arrow(StringLayout::Plain);
     if matches!(array.data_type(), Arrow::Null) {
-        return Ok(arrow_array::new_null_array(
-            &data_type.to_arrow(StringLayout::Plain),
-            array.len(),
-        ));
+        return Ok(arrow_array::new_null_array(&wanted, array.len()));
+    }
+    if let (Arrow::Timestamp(_, zone), Arrow::Timestamp(unit, _)) = (&wanted, array.data_type()) {
+        return micros(array, *unit, zone.clone());
     }
     let fits = match (data_type, array.data_type()) {
         (DataType::Binary, Arrow::FixedSizeBinary(_)) | (DataType::Date, Arrow::Date64) => true,
-        (DataType::Timestamp | DataType::TimestampNtz, Arrow::Timestamp(unit, _)) => {
-            return micros(array, *unit, data_type);
-        }
         (
             DataType::Decimal(_, scale),
             Arrow::Decimal32(_, s)
@@ -105,14 +103,10 @@ pub(crate) fn canonical(array: &ArrayRef, data_type: &DataType) -> EvalResult {
         safe: false,
         ..Default::default()
     };
-    Ok(arrow_cast::cast_with_options(
-        array,
-        &data_type.to_arrow(StringLayout::Plain),
-        &options,
-    )?)
+    Ok(arrow_cast::cast_with_options(array, &wanted, &options)?)
 }
 
-fn micros(array: &ArrayRef, unit: TimeUnit, data_type: &DataType) -> EvalResult {
+fn micros(array: &ArrayRef, unit: TimeUnit, zone: Option<Arc<str>>) -> EvalResult {
     use arrow_array::types::{Int64Type, TimestampMicrosecondType};
     let raw = arrow_cast::cast(array, &Arrow::Int64)?;
     let raw = raw.as_primitive::<Int64Type>();
@@ -128,10 +122,7 @@ fn micros(array: &ArrayRef, unit: TimeUnit, data_type: &DataType) -> EvalResult 
         TimeUnit::Microsecond => raw.unary(|v| v),
         TimeUnit::Nanosecond => raw.unary(|v| v.div_euclid(1000)),
     };
-    Ok(match data_type {
-        DataType::Timestamp => Arc::new(converted.with_timezone("UTC")),
-        _ => Arc::new(converted),
-    })
+    Ok(Arc::new(converted.with_timezone_opt(zone)))
 }
 
 /// `array` in the plain layout, which all results have.

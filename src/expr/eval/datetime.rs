@@ -13,6 +13,7 @@ use arrow_array::types::{
     ArrowPrimitiveType, Date32Type, Decimal128Type, Float32Type, Float64Type, Int8Type, Int16Type,
     Int32Type, Int64Type, TimestampMicrosecondType,
 };
+use arrow_schema::DataType as Arrow;
 
 use crate::error::{Error, ErrorCode, Result, shown};
 use crate::expr::eval::elementwise::{map_with, zip_with};
@@ -570,18 +571,14 @@ pub(crate) fn format(call: &FunctionCall<'_>) -> EvalResult {
         Some(operand) => StringArg::new(operand)?.get(0),
     };
     let Some(pattern) = pattern else {
-        return Ok(arrow_array::new_null_array(
-            &arrow_schema::DataType::Utf8,
-            call.rows,
-        ));
+        return Ok(arrow_array::new_null_array(&Arrow::Utf8, call.rows));
     };
     let format = DateTimePattern::parse(pattern)?;
-    let zone = if matches!(call.arg_type(0)?, DataType::TimestampNtz) {
-        TimeZoneSpec::UTC
-    } else {
-        call.settings.zone
-    };
     let operand = call.arg(0)?;
+    let zone = match operand.array.data_type() {
+        Arrow::Timestamp(_, None) => TimeZoneSpec::UTC,
+        _ => call.settings.zone,
+    };
     let mut out = BytesBuilder::new(call.rows);
     let mut text = String::new();
     for row in 0..call.rows {

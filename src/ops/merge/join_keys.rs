@@ -67,18 +67,7 @@ impl KeyColumn {
             .map(|equality| equality.null_safe)
             .collect();
         let form = match (types.as_slice(), null_safe.as_slice()) {
-            (
-                [
-                    DataType::Byte
-                    | DataType::Short
-                    | DataType::Integer
-                    | DataType::Long
-                    | DataType::Date
-                    | DataType::Timestamp
-                    | DataType::TimestampNtz,
-                ],
-                [false],
-            ) => KeyEncoding::Number,
+            ([number], [false]) if number.integer_range().is_some() => KeyEncoding::Number,
             ([DataType::String | DataType::Binary], [false]) => KeyEncoding::Binary,
             _ => {
                 let fields = types

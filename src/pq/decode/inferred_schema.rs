@@ -27,7 +27,9 @@ use crate::pq::encoding::column_statistics::{
 use crate::pq::input::calendar_rebase::CalendarRebase;
 use crate::pq::input::footer::{ParquetFooter, read_footer};
 use crate::protocol::calendar::TimeZoneSpec;
-use crate::protocol::schema::{ArrayType, DataType, MapType, StructField, StructType};
+use crate::protocol::schema::{
+    ArrayType, DataType, MapType, StringLayout, StructField, StructType,
+};
 use crate::store::StoreObject;
 
 /// A file whose footer was read.
@@ -331,16 +333,12 @@ impl FooterSchema {
         chunk: &ColumnChunkMetaData,
         statistics: &Statistics,
     ) -> (Option<Scalar>, Option<Scalar>) {
-        let (kind, is_time) = match of {
-            DataType::Byte | DataType::Short | DataType::Integer | DataType::Long => {
-                (BoundsType::Long, false)
-            }
-            DataType::Date | DataType::Timestamp | DataType::TimestampNtz => {
-                (BoundsType::Long, true)
-            }
-            DataType::Decimal(..) => (BoundsType::Decimal, false),
-            DataType::String => (BoundsType::Text, false),
-            DataType::Boolean => (BoundsType::Boolean, false),
+        let is_time = of.to_arrow(StringLayout::Plain).is_temporal();
+        let kind = match of {
+            _ if of.integer_range().is_some() => BoundsType::Long,
+            DataType::Decimal(..) => BoundsType::Decimal,
+            DataType::String => BoundsType::Text,
+            DataType::Boolean => BoundsType::Boolean,
             _ => return (None, None),
         };
         let unsigned = matches!(
