@@ -99,7 +99,7 @@ PYTHON_RANK = {
     "spark._write": 16,
     "spark._jobs": 17,
     "spark._streaming": 17,
-    "spark._sql": 18,
+    "spark._commands": 18,
     "spark.tables": 19,
     "spark._enable": 20,
     "spark._delta": 21,

@@ -39,7 +39,7 @@ OTHERS: dict[str, str] = {
     "_catalog/unity/client.py": "the errors and types of tables of Unity Catalog",
     "_catalog/unity/committer.py": "the errors of Unity Catalog",
     "_catalog/unity/staged_table.py": "the errors of Unity Catalog",
-    "spark/_sql/column_syntax.py": "the nodes of PySpark's expressions",
+    "spark/_commands/column_syntax.py": "the nodes of PySpark's expressions",
 }
 
 #: Methods and functions whose result names the same value.

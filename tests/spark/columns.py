@@ -14,8 +14,8 @@ from pyspark.sql.functions import col, expr, lit
 
 import deltafast.spark
 from deltafast._expr.syntax_sql import sql_text
+from deltafast.spark._commands.column_syntax import as_condition
 from deltafast.spark._session.session import Session
-from deltafast.spark._sql.column_syntax import as_condition
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -24,8 +24,8 @@ from deltafast._expr.listed import listed
 from deltafast._expr.syntax_sql import sql_text
 from deltafast._util.dialect import Dialect
 from deltafast.spark import DeltaTable, IdentityGenerator, exceptions
+from deltafast.spark._commands.column_syntax import as_condition
 from deltafast.spark._session.session import Session
-from deltafast.spark._sql.column_syntax import as_condition
 
 from .columns import check_conditions
 from .helpers import rows

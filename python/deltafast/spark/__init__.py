@@ -18,9 +18,9 @@ from deltafast.spark._scan.reader import read
 from deltafast.spark._write.writer import write
 
 if TYPE_CHECKING:
+    from deltafast.spark._commands.queries import files, register_view
+    from deltafast.spark._commands.statements import sql
     from deltafast.spark._enable.enable import disable, enable
-    from deltafast.spark._sql.queries import files, register_view
-    from deltafast.spark._sql.statements import sql
     from deltafast.spark._streaming.source_sink import register, sink, stream
     from deltafast.spark.tables import (
         DeltaMergeBuilder,
@@ -57,11 +57,11 @@ _LATER: Final = {
     "IdentityGenerator": "tables",
     "disable": "_enable.enable",
     "enable": "_enable.enable",
-    "files": "_sql.queries",
+    "files": "_commands.queries",
     "register": "_streaming.source_sink",
-    "register_view": "_sql.queries",
+    "register_view": "_commands.queries",
     "sink": "_streaming.source_sink",
-    "sql": "_sql.statements",
+    "sql": "_commands.statements",
     "stream": "_streaming.source_sink",
 }
 

@@ -30,14 +30,8 @@ from deltafast._sql.run_maintenance import run_describe, run_generate, run_optim
 from deltafast._sql.run_tables import run_convert
 from deltafast._util.write_modes import CreateMode
 from deltafast.exceptions import ErrorCode, InvalidArgumentError, TableNotFoundError
-from deltafast.spark._conditions import Operation
-from deltafast.spark._scan.physical_columns import field_of
-from deltafast.spark._scan.reader import followed
-from deltafast.spark._session.cached_rows import refresh_dependents
-from deltafast.spark._session.session import Session
-from deltafast.spark._session.storage import place_of
-from deltafast.spark._sql import create_table, dml
-from deltafast.spark._sql.argument_checks import (
+from deltafast.spark._commands import create_table, dml
+from deltafast.spark._commands.argument_checks import (
     check,
     check_clone,
     columns_of,
@@ -47,12 +41,18 @@ from deltafast.spark._sql.argument_checks import (
     session_of,
     time_travel_to,
 )
-from deltafast.spark._sql.catalog import become_delta, handle, place_of_name
-from deltafast.spark._sql.catalog_tables import of_catalog
-from deltafast.spark._sql.column_syntax import as_condition, as_values, sides_of
-from deltafast.spark._sql.java_builder import JavaTableBuilder
-from deltafast.spark._sql.result_frames import answered, history_of, nothing
-from deltafast.spark._sql.session_tables import SparkTables
+from deltafast.spark._commands.catalog import become_delta, handle, place_of_name
+from deltafast.spark._commands.catalog_tables import of_catalog
+from deltafast.spark._commands.column_syntax import as_condition, as_values, sides_of
+from deltafast.spark._commands.java_builder import JavaTableBuilder
+from deltafast.spark._commands.result_frames import answered, history_of, nothing
+from deltafast.spark._commands.session_tables import SparkTables
+from deltafast.spark._conditions import Operation
+from deltafast.spark._scan.physical_columns import field_of
+from deltafast.spark._scan.reader import followed
+from deltafast.spark._session.cached_rows import refresh_dependents
+from deltafast.spark._session.session import Session
+from deltafast.spark._session.storage import place_of
 from deltafast.spark.exceptions import UnsupportedTypeException, translated
 from deltafast.table import DeltaTable as Handle
 from deltafast.table import pinned
@@ -61,8 +61,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from deltafast._expr.syntax import Syntax
+    from deltafast.spark._commands.column_syntax import Sides
     from deltafast.spark._session.storage import Place
-    from deltafast.spark._sql.column_syntax import Sides
 
 __all__ = ["DeltaMergeBuilder", "DeltaOptimizeBuilder", "DeltaTable", "DeltaTableBuilder", "IdentityGenerator"]
 

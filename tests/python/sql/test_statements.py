@@ -508,7 +508,7 @@ class TestMerge:
     @pytest.mark.spark
     def test_names_of_several_parts(self, table):
         """What stands in a statement on Spark, where tables are in databases."""
-        from deltafast.spark._sql.statements import _SparkReader
+        from deltafast.spark._commands.statements import _SparkReader
 
         def rendered(text):
             return merge_sql(read_statement(text, reader=_SparkReader), table, Dialect.SPARK)

@@ -34,7 +34,7 @@ PRIMITIVE_PLACES: dict[str, set[str]] = {
     "_expr/types.py": {"TIMESTAMP_NTZ", "is_timestamp", "timestamp_type"},
     "_types.py": {"PRIMITIVES", "WIDER_TYPES"},
     "schema.py": {"_ALIASES", "_arrow_primitive", "_primitive_name"},
-    "spark/_sql/column_syntax.py": {"_Classic.literal", "_LITERALS"},
+    "spark/_commands/column_syntax.py": {"_Classic.literal", "_LITERALS"},
     "spark/_write/physical_schema.py": {"_as_text"},
     "spark/_jobs/curve.py": {"_WORDS"},
 }

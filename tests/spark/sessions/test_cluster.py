@@ -22,8 +22,8 @@ import deltafast.spark
 from deltafast import DeltaTable, write_deltalake
 from deltafast.exceptions import ConstraintViolatedError, DeltaProtocolError, DeltaWarning
 from deltafast.spark import DeltaTable as SparkTable
+from deltafast.spark._commands import dml
 from deltafast.spark._session import java_library
-from deltafast.spark._sql import dml
 from deltafast.spark._streaming.data_source import DeltafastDataSource
 from deltafast.spark._streaming.source_sink import _Settings
 from spark import cluster

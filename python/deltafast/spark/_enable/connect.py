@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from deltafast._util.write_modes import WriteMode, save_mode
 from deltafast.exceptions import DeltaError, ErrorCode, InvalidArgumentError
+from deltafast.spark._commands.catalog import READ_BY_CLIENT, default_place, new_entry, place_of_name
 from deltafast.spark._conditions import Operation
 from deltafast.spark._enable.dataframe_writer import (
     columns_of,
@@ -25,7 +26,6 @@ from deltafast.spark._enable.provider import DeltasJarError, read_frame, write_f
 from deltafast.spark._session.java_library import first_line
 from deltafast.spark._session.session import Session
 from deltafast.spark._session.storage import place_of
-from deltafast.spark._sql.catalog import READ_BY_CLIENT, default_place, new_entry, place_of_name
 from deltafast.spark._streaming.source_sink import register_as_delta
 from deltafast.spark._write.physical_schema import fits_as_stored
 from deltafast.spark.exceptions import translated

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from deltafast.spark._commands.catalog import place_of_name
 from deltafast.spark._enable.dataframe_writer import note_of, noting
 from deltafast.spark._enable.streams import pass_arguments, table_to_write
 from deltafast.spark._session.session import Session
-from deltafast.spark._sql.catalog import place_of_name
 from deltafast.spark.exceptions import translated
 
 if TYPE_CHECKING:

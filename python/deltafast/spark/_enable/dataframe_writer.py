@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from deltafast._util.write_modes import CreateMode, WriteMode, save_mode
 from deltafast.exceptions import DeltaError, InvalidArgumentError
+from deltafast.spark._commands.argument_checks import path_in
+from deltafast.spark._commands.catalog import name_in_catalog, place_of_name, place_of_view
+from deltafast.spark._commands.create_table import NewTable, create, where
 from deltafast.spark._conditions import Operation
 from deltafast.spark._enable.provider import CLUSTER, PARTITION, properties_in, read_frame, write_frame
 from deltafast.spark._session.session import Session
-from deltafast.spark._sql.argument_checks import path_in
-from deltafast.spark._sql.catalog import name_in_catalog, place_of_name, place_of_view
-from deltafast.spark._sql.create_table import NewTable, create, where
 from deltafast.spark._write.physical_schema import by_position
 from deltafast.spark.exceptions import UnsupportedSchemaException, translated
 

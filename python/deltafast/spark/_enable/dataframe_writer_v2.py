@@ -11,14 +11,14 @@ from deltafast._expr.syntax_sql import sql_text
 from deltafast._util.dialect import Dialect
 from deltafast._util.write_modes import CreateMode, WriteMode
 from deltafast.exceptions import InvalidArgumentError
+from deltafast.spark._commands.argument_checks import path_in
+from deltafast.spark._commands.catalog import place_of_name
+from deltafast.spark._commands.column_syntax import as_condition
+from deltafast.spark._commands.create_table import NewTable, create, where
 from deltafast.spark._conditions import Operation
 from deltafast.spark._enable.dataframe_writer import text_of
 from deltafast.spark._enable.provider import properties_in, write_frame
 from deltafast.spark._session.session import Session
-from deltafast.spark._sql.argument_checks import path_in
-from deltafast.spark._sql.catalog import place_of_name
-from deltafast.spark._sql.column_syntax import as_condition
-from deltafast.spark._sql.create_table import NewTable, create, where
 from deltafast.spark.exceptions import translated
 
 if TYPE_CHECKING:

@@ -18,6 +18,8 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from deltafast.exceptions import InvalidArgumentError, warn
+from deltafast.spark._commands.argument_checks import path_in
+from deltafast.spark._commands.catalog import READ_BY_CLIENT, place_of_name
 from deltafast.spark._conditions import Operation
 from deltafast.spark._enable.dataframe_writer import note_of
 from deltafast.spark._enable.provider import (
@@ -32,8 +34,6 @@ from deltafast.spark._enable.provider import (
 from deltafast.spark._enable.statement_handler import is_of_the_catalog, managing, run_statement
 from deltafast.spark._session.session import Session
 from deltafast.spark._session.storage import place_of
-from deltafast.spark._sql.argument_checks import path_in
-from deltafast.spark._sql.catalog import READ_BY_CLIENT, place_of_name
 from deltafast.spark._streaming.source_sink import register
 from deltafast.spark.exceptions import conflict_from_java, translated
 from deltafast.table import DeltaTable

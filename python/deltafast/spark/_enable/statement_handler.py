@@ -13,12 +13,12 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from deltafast._expr.lexer import unescape
+from deltafast.spark._commands.argument_checks import path_in
+from deltafast.spark._commands.catalog import name_in_catalog, place_of_name
+from deltafast.spark._commands.parameters import bound
+from deltafast.spark._commands.statements import prepare, sql
 from deltafast.spark._conditions import Operation
 from deltafast.spark._session.session import Session, quiet
-from deltafast.spark._sql.argument_checks import path_in
-from deltafast.spark._sql.catalog import name_in_catalog, place_of_name
-from deltafast.spark._sql.parameters import bound
-from deltafast.spark._sql.statements import prepare, sql
 from deltafast.spark.exceptions import during
 
 if TYPE_CHECKING:

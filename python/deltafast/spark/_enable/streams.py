@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from deltafast._util.write_modes import WriteMode
 from deltafast.exceptions import InvalidArgumentError
+from deltafast.spark._commands.catalog import place_of_name
 from deltafast.spark._conditions import Operation
 from deltafast.spark._enable.dataframe_writer import (
     Note,
@@ -20,7 +21,6 @@ from deltafast.spark._enable.provider import known_options, read_frame
 from deltafast.spark._session.java_calls import stream_provider
 from deltafast.spark._session.session import Session
 from deltafast.spark._session.storage import place_of
-from deltafast.spark._sql.catalog import place_of_name
 from deltafast.spark._streaming.source_sink import sink
 from deltafast.spark.exceptions import translated
 from deltafast.table import DeltaTable

@@ -10,12 +10,12 @@ from deltafast._delta_keys import COLUMN_MAPPING_MAX_COLUMN_ID
 from deltafast._sql.tree import TableName
 from deltafast._util.write_modes import CreateMode
 from deltafast.exceptions import ErrorCode, InvalidArgumentError
+from deltafast.spark._commands.argument_checks import path_in
+from deltafast.spark._commands.catalog import facts_of_name, handle, place_of_name
+from deltafast.spark._commands.create_table import NewTable, create, place_of_new, where
+from deltafast.spark._commands.session_tables import SparkTables
 from deltafast.spark._scan.physical_columns import quoted
 from deltafast.spark._session.storage import place_of
-from deltafast.spark._sql.argument_checks import path_in
-from deltafast.spark._sql.catalog import facts_of_name, handle, place_of_name
-from deltafast.spark._sql.create_table import NewTable, create, place_of_new, where
-from deltafast.spark._sql.session_tables import SparkTables
 from deltafast.table import DeltaTable
 
 if TYPE_CHECKING:

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Final
 from deltafast._sql.query_text import read_query
 from deltafast._sql.tree import Changes, Facts, TableName
 from deltafast.exceptions import InvalidArgumentError
+from deltafast.spark._commands.catalog import has_own_format, takes_tables
+from deltafast.spark._commands.queries import alias_of
 from deltafast.spark._scan.physical_columns import quoted
-from deltafast.spark._sql.catalog import has_own_format, takes_tables
-from deltafast.spark._sql.queries import alias_of
 
 if TYPE_CHECKING:
     from deltafast._sql.reader import Reader
-    from deltafast.spark._sql.session_tables import SparkTables
+    from deltafast.spark._commands.session_tables import SparkTables
 
 __all__ = ["is_sparks", "spelled"]
 

@@ -10,13 +10,13 @@ from deltafast._sql.query_text import named_tables
 from deltafast._sql.run_maintenance import facts_of
 from deltafast._sql.tree import Changes, Facts, FactsKind, Query, TableName
 from deltafast.exceptions import InvalidArgumentError
+from deltafast.spark._commands.catalog import READ_BY_CLIENT, View, handle, place_of_name, views_of
+from deltafast.spark._commands.result_frames import answered, history_of
 from deltafast.spark._conditions import Operation
 from deltafast.spark._scan.physical_columns import quoted
 from deltafast.spark._scan.reader import followed, read
 from deltafast.spark._session.session import Session
 from deltafast.spark._session.storage import place_of
-from deltafast.spark._sql.catalog import READ_BY_CLIENT, View, handle, place_of_name, views_of
-from deltafast.spark._sql.result_frames import answered, history_of
 from deltafast.spark.exceptions import translated
 
 if TYPE_CHECKING:

@@ -30,22 +30,22 @@ from deltafast._sql.run_statement import run_statement
 from deltafast._util.column_mapping import MappingMode
 from deltafast._util.dialect import Dialect
 from deltafast.exceptions import InvalidArgumentError
+from deltafast.spark._commands import dml
+from deltafast.spark._commands.argument_checks import path_in
+from deltafast.spark._commands.catalog import READ_BY_CLIENT, become_delta, handle, is_temporary, new_entry, views_of
+from deltafast.spark._commands.catalog_tables import adopted, create_like, like_of, of_catalog
+from deltafast.spark._commands.create_table import NewTable, create, where
+from deltafast.spark._commands.parameters import bound
+from deltafast.spark._commands.path_tables import is_sparks, spelled
+from deltafast.spark._commands.queries import frame_of, refresh_views
+from deltafast.spark._commands.result_frames import answered, history_of, nothing, plan_of
+from deltafast.spark._commands.session_tables import SparkTables
+from deltafast.spark._commands.subqueries import with_values
 from deltafast.spark._conditions import Operation
 from deltafast.spark._scan.physical_columns import check_names, mapping_mode
 from deltafast.spark._session.cached_rows import refresh_dependents
 from deltafast.spark._session.session import Session
 from deltafast.spark._session.storage import place_of
-from deltafast.spark._sql import dml
-from deltafast.spark._sql.argument_checks import path_in
-from deltafast.spark._sql.catalog import READ_BY_CLIENT, become_delta, handle, is_temporary, new_entry, views_of
-from deltafast.spark._sql.catalog_tables import adopted, create_like, like_of, of_catalog
-from deltafast.spark._sql.create_table import NewTable, create, where
-from deltafast.spark._sql.parameters import bound
-from deltafast.spark._sql.path_tables import is_sparks, spelled
-from deltafast.spark._sql.queries import frame_of, refresh_views
-from deltafast.spark._sql.result_frames import answered, history_of, nothing, plan_of
-from deltafast.spark._sql.session_tables import SparkTables
-from deltafast.spark._sql.subqueries import with_values
 from deltafast.spark._write.physical_schema import by_position
 from deltafast.spark._write.writer import write
 from deltafast.spark.exceptions import during, translated

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Final
 from deltafast._expr.lexer import OPAQUE
 from deltafast._sql.query_text import read_query
 from deltafast.exceptions import InvalidArgumentError
+from deltafast.spark._commands.parameters import spelled
+from deltafast.spark._commands.queries import frame_of
 from deltafast.spark._scan.physical_columns import quoted
-from deltafast.spark._sql.parameters import spelled
-from deltafast.spark._sql.queries import frame_of
 
 if TYPE_CHECKING:
     from deltafast._sql.reader import Reader
-    from deltafast.spark._sql.session_tables import SparkTables
+    from deltafast.spark._commands.session_tables import SparkTables
 
 __all__ = ["with_values"]
 

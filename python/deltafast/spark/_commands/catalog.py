@@ -10,11 +10,11 @@ from weakref import WeakKeyDictionary, WeakSet
 from deltafast._handle import handle_of
 from deltafast._util.dialect import Dialect
 from deltafast.exceptions import InvalidArgumentError
+from deltafast.spark._commands.argument_checks import path_in
 from deltafast.spark._scan.physical_columns import field_of, plain_type, spark_schema
 from deltafast.spark._session.commit_settings import user_metadata
 from deltafast.spark._session.storage import place_of
 from deltafast.spark._session.unity_tables import has_catalogs, located, named
-from deltafast.spark._sql.argument_checks import path_in
 from deltafast.table import DeltaTable
 from deltafast.transaction import CommitProperties
 

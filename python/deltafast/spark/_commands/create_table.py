@@ -10,12 +10,8 @@ from deltafast._expr.stored import table_to_store
 from deltafast._util.write_modes import CREATE_MODES, CreateMode, as_select
 from deltafast.exceptions import ErrorCode, InvalidArgumentError, TableNotFoundError
 from deltafast.schema import Schema
-from deltafast.spark._scan.physical_columns import check_names
-from deltafast.spark._session.cached_rows import refresh_dependents
-from deltafast.spark._session.storage import place_of, place_of_external
-from deltafast.spark._session.unity_tables import located, named, named_at
-from deltafast.spark._sql.argument_checks import path_in
-from deltafast.spark._sql.catalog import (
+from deltafast.spark._commands.argument_checks import path_in
+from deltafast.spark._commands.catalog import (
     commit_of,
     default_place,
     name_in_catalog,
@@ -24,6 +20,10 @@ from deltafast.spark._sql.catalog import (
     place_of_name,
     takes_tables,
 )
+from deltafast.spark._scan.physical_columns import check_names
+from deltafast.spark._session.cached_rows import refresh_dependents
+from deltafast.spark._session.storage import place_of, place_of_external
+from deltafast.spark._session.unity_tables import located, named, named_at
 from deltafast.spark._write.writer import defaults, write, write_as_select
 from deltafast.table import DeltaTable
 

@@ -8,12 +8,8 @@ from typing import TYPE_CHECKING
 from deltafast._sql.tables import Tables
 from deltafast._util.dialect import Dialect
 from deltafast.exceptions import TableNotFoundError
-from deltafast.spark._scan.snapshot import check_timestamp
-from deltafast.spark._session.commit_settings import optimized_file_size
-from deltafast.spark._session.session import quiet
-from deltafast.spark._session.storage import place_of
-from deltafast.spark._sql import dml
-from deltafast.spark._sql.catalog import (
+from deltafast.spark._commands import dml
+from deltafast.spark._commands.catalog import (
     allows_protocol_downgrade,
     commit_of,
     enforces_retention,
@@ -23,7 +19,11 @@ from deltafast.spark._sql.catalog import (
     views_of,
     whole_name,
 )
-from deltafast.spark._sql.queries import frame_of
+from deltafast.spark._commands.queries import frame_of
+from deltafast.spark._scan.snapshot import check_timestamp
+from deltafast.spark._session.commit_settings import optimized_file_size
+from deltafast.spark._session.session import quiet
+from deltafast.spark._session.storage import place_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
