@@ -413,6 +413,10 @@ class WriterProperties(TypedDict):
     """By column; a nested field is named with dots."""
 
 
+StoreAssignment: TypeAlias = Literal["exact", "convert"]
+"""The values that a table's columns take besides those of their own types."""
+
+
 class DataFileOptions(TypedDict):
     """How files are written."""
 
@@ -426,6 +430,8 @@ class DataFileOptions(TypedDict):
     """Bytes of memory for rows that are not written yet."""
     time_zone: NotRequired[str | None]
     """The time zone for timestamps without a zone in columns with a zone; UTC if None, refused if an empty string."""
+    store_assignment: NotRequired[StoreAssignment]
+    """Which values the columns take besides those of their own types."""
 
 
 class DmlOptions(TypedDict):

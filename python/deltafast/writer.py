@@ -255,6 +255,10 @@ def run_write(
     else:
         refuse_share(table_or_uri)
         uri = address(table_or_uri)
+    if dialect is None:
+        dialect = _DIALECT.get() if table is None else table.dialect
+    encoding = options.get("encoding", {})
+    options = {**options, "encoding": {**encoding, "store_assignment": dialect.store_assignment}}
     with counted(progress, "rows") as counter:
         if counter is not None:
             counter.expect(_rows_of(data))
@@ -275,8 +279,6 @@ def run_write(
         )
         if write is None:
             return {}
-        if dialect is None:
-            dialect = _DIALECT.get() if table is None else table.dialect
         context = ExpressionContext(dialect, opening.time_zone, ansi=table is None or table.ansi)
         rows = None if predicate is None else bind_rows(predicate, write.schema, context)
         done = write.run(bind_constraints(write.constraints, write.schema, context, rows))

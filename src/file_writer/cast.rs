@@ -3,8 +3,7 @@
 //!
 //! Columns and fields are matched by name, case-insensitively and in any order. The caller adds
 //! missing columns, missing fields become null, columns that the table lacks are refused. Values
-//! must not change: integers and decimals must fit, floating point numbers must be equal after
-//! casting back, timestamps must be whole microseconds. Strings and binary values keep their layout
+//! must survive (see `cast_values`). Strings and binary values keep their layout
 //! (views, large offsets), which the encoder accepts.
 //!
 //! Cost: none for columns with the right type; one pass over each other column.
@@ -12,21 +11,15 @@
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::{
-    Date64Type, Decimal128Type, Float64Type, Int32Type, Int64Type, TimestampMicrosecondType,
-};
-use arrow_array::{
-    Array, ArrayRef, Date32Array, Decimal128Array, ListArray, MapArray, PrimitiveArray,
-    RecordBatch, StructArray, new_null_array,
-};
+use arrow_array::{Array, ArrayRef, ListArray, MapArray, RecordBatch, StructArray, new_null_array};
 use arrow_buffer::{NullBuffer, OffsetBuffer};
-use arrow_cast::{CastOptions, cast, cast_with_options};
-use arrow_schema::{ArrowError, DataType as Arrow, Field, Fields, Schema, TimeUnit};
+use arrow_cast::cast;
+use arrow_schema::{DataType as Arrow, Field, Fields, Schema};
 use rustc_hash::FxHashMap;
 
 use crate::error::{Error, ErrorCode, Result};
+use crate::file_writer::cast_values::{CastRule, FieldPath, cast_value};
 use crate::file_writer::file_schema::variant_fields;
-use crate::protocol::calendar::{MICROS_PER_DAY, TimeZoneSpec};
 use crate::protocol::schema::{
     ArrayType, DataType, MapType, StringLayout, StructField, StructType,
 };
@@ -58,7 +51,7 @@ impl ColumnPositions {
         &self,
         batch: &RecordBatch,
         table: &StructType,
-        zone: Option<TimeZoneSpec>,
+        rule: CastRule,
     ) -> Result<Vec<Option<ArrayRef>>> {
         let column = |(field, place): (&StructField, &Option<usize>)| {
             let Some(array) = place.and_then(|n| batch.columns().get(n)) else {
@@ -68,7 +61,7 @@ impl ColumnPositions {
                 array,
                 &field.data_type,
                 &FieldPath::Column(&field.name),
-                zone,
+                rule,
             )
             .map(Some)
         };
@@ -134,46 +127,6 @@ fn column_positions(
     Ok(out)
 }
 
-/// The path of a field, for messages.
-enum FieldPath<'a> {
-    Column(&'a str),
-    Field(&'a FieldPath<'a>, &'a str),
-}
-
-impl FieldPath<'_> {
-    fn dotted_path(&self) -> String {
-        match self {
-            Self::Column(name) => (*name).to_owned(),
-            Self::Field(parent, name) => format!("{}.{name}", parent.dotted_path()),
-        }
-    }
-
-    fn mismatch(&self, expected: &DataType, found: &Arrow) -> Error {
-        Error::schema_mismatch(
-            "the data does not have the table's type",
-            expected.to_string(),
-            found.to_string(),
-        )
-        .with_code(ErrorCode::TypeMismatch, &[])
-        .at_column(self.dotted_path())
-    }
-
-    fn integer_out_of_range(&self, reason: &str, expected: &DataType, found: &Arrow) -> Error {
-        self.value(reason, expected, found)
-            .with_code(ErrorCode::IntegerOutOfRange, &[("reason", &reason)])
-    }
-
-    fn value(&self, what: impl std::fmt::Display, expected: &DataType, found: &Arrow) -> Error {
-        Error::schema_mismatch(
-            format!("a value cannot be kept without a loss: {what}"),
-            expected.to_string(),
-            found.to_string(),
-        )
-        .with_code(ErrorCode::ValueNotRepresentable, &[("reason", &what)])
-        .at_column(self.dotted_path())
-    }
-}
-
 /// The error for data without a column or field that is NOT NULL: `what` says which of both.
 pub fn missing_not_null_error(what: &str, data_type: &DataType) -> Error {
     Error::schema_mismatch(
@@ -188,13 +141,8 @@ pub fn missing_not_null_error(what: &str, data_type: &DataType) -> Error {
 ///
 /// # Errors
 /// As [`ColumnPositions::cast`].
-pub fn value(
-    array: &ArrayRef,
-    to: &DataType,
-    name: &str,
-    zone: Option<TimeZoneSpec>,
-) -> Result<ArrayRef> {
-    array_of(array, to, &FieldPath::Column(name), zone)
+pub fn value(array: &ArrayRef, to: &DataType, name: &str, rule: CastRule) -> Result<ArrayRef> {
+    array_of(array, to, &FieldPath::Column(name), rule)
 }
 
 /// `array` as the table's type.
@@ -202,7 +150,7 @@ fn array_of(
     array: &ArrayRef,
     to: &DataType,
     path: &FieldPath<'_>,
-    zone: Option<TimeZoneSpec>,
+    rule: CastRule,
 ) -> Result<ArrayRef> {
     let found = array.data_type();
     let packed = match found {
@@ -212,7 +160,7 @@ fn array_of(
     };
     if let Some(value) = packed {
         let plain = cast(array, value).map_err(|e| path.value(e, to, found))?;
-        return array_of(&plain, to, path, zone);
+        return array_of(&plain, to, path, rule);
     }
     if matches!(found, Arrow::Null) {
         return Ok(new_null_array(
@@ -222,11 +170,11 @@ fn array_of(
     }
     match to {
         DataType::Void => void(array, to, path),
-        DataType::Struct(to) => structure(array, to, path, zone),
-        DataType::Array(to) => list(array, to, path, zone),
-        DataType::Map(to) => map(array, to, path, zone),
+        DataType::Struct(to) => structure(array, to, path, rule),
+        DataType::Array(to) => list(array, to, path, rule),
+        DataType::Map(to) => map(array, to, path, rule),
         DataType::Variant => variant(array, path),
-        _ => primitive(array, to, path, zone),
+        _ => cast_value(array, to, path, rule),
     }
 }
 
@@ -241,7 +189,7 @@ fn structure(
     array: &ArrayRef,
     to: &StructType,
     path: &FieldPath<'_>,
-    zone: Option<TimeZoneSpec>,
+    rule: CastRule,
 ) -> Result<ArrayRef> {
     let Some(from) = array.as_struct_opt() else {
         return Err(path.mismatch(&DataType::Struct(Arc::new(to.clone())), array.data_type()));
@@ -258,7 +206,7 @@ fn structure(
         .map(|(field, place)| {
             let inner = FieldPath::Field(path, &field.name);
             let array = match place.and_then(|n| from.columns().get(n)) {
-                Some(child) => array_of(child, &field.data_type, &inner, zone)?,
+                Some(child) => array_of(child, &field.data_type, &inner, rule)?,
                 None if field.nullable => {
                     new_null_array(&field.data_type.to_arrow(StringLayout::Plain), from.len())
                 }
@@ -287,7 +235,7 @@ fn list(
     array: &ArrayRef,
     to: &ArrayType,
     path: &FieldPath<'_>,
-    zone: Option<TimeZoneSpec>,
+    rule: CastRule,
 ) -> Result<ArrayRef> {
     let element = match array.data_type() {
         Arrow::List(field)
@@ -303,11 +251,12 @@ fn list(
         .as_list_opt::<i32>()
         .ok_or_else(|| Error::internal("an array is not a list"))?;
     let (offsets, from_at, length) = trimmed(from.offsets());
+    let rule = rule.without_rows();
     let values = array_of(
         &from.values().slice(from_at, length),
         &to.element,
         &FieldPath::Field(path, "element"),
-        zone,
+        rule,
     )?;
     let field = Arc::new(field_of("element", &values));
     Ok(Arc::new(ListArray::try_new(
@@ -340,27 +289,23 @@ fn trimmed(offsets: &OffsetBuffer<i32>) -> (OffsetBuffer<i32>, usize, usize) {
     )
 }
 
-fn map(
-    array: &ArrayRef,
-    to: &MapType,
-    path: &FieldPath<'_>,
-    zone: Option<TimeZoneSpec>,
-) -> Result<ArrayRef> {
+fn map(array: &ArrayRef, to: &MapType, path: &FieldPath<'_>, rule: CastRule) -> Result<ArrayRef> {
     let Some(from) = array.as_map_opt() else {
         return Err(path.mismatch(&DataType::Map(Arc::new(to.clone())), array.data_type()));
     };
     let (offsets, from_at, length) = trimmed(from.offsets());
+    let rule = rule.without_rows();
     let keys = array_of(
         &from.keys().slice(from_at, length),
         &to.key,
         &FieldPath::Field(path, "key"),
-        zone,
+        rule,
     )?;
     let values = array_of(
         &from.values().slice(from_at, length),
         &to.value,
         &FieldPath::Field(path, "value"),
-        zone,
+        rule,
     )?;
     // Arrow's maps never have null keys, but not every producer ensures it; entries of a null map
     // do not count.
@@ -408,219 +353,6 @@ fn variant(array: &ArrayRef, path: &FieldPath<'_>) -> Result<ArrayRef> {
         vec![metadata, value],
         from.nulls().cloned(),
     )?))
-}
-
-#[expect(
-    clippy::too_many_lines,
-    reason = "a table of conversions, one line a pair of types"
-)]
-fn primitive(
-    array: &ArrayRef,
-    to: &DataType,
-    path: &FieldPath<'_>,
-    zone: Option<TimeZoneSpec>,
-) -> Result<ArrayRef> {
-    let found = array.data_type();
-    let wanted = to.to_arrow(StringLayout::Plain);
-    if *found == wanted {
-        return Ok(Arc::clone(array));
-    }
-    let strict = CastOptions {
-        safe: false,
-        ..CastOptions::default()
-    };
-    let checked = |array: &ArrayRef, wanted: &Arrow| {
-        cast_with_options(array, wanted, &strict)
-            .map_err(|e| path.value(arrow_message(e), to, found))
-    };
-    match (to, found) {
-        (DataType::String, Arrow::LargeUtf8 | Arrow::Utf8View)
-        | (DataType::Binary, Arrow::LargeBinary | Arrow::BinaryView) => Ok(Arc::clone(array)),
-        (DataType::Binary, Arrow::FixedSizeBinary(_)) => checked(array, &wanted),
-        (DataType::Byte | DataType::Short | DataType::Integer | DataType::Long, from)
-            if from.is_integer() =>
-        {
-            cast_with_options(array, &wanted, &strict)
-                .map_err(|e| path.integer_out_of_range(&arrow_message(e), to, found))
-        }
-        (DataType::Float | DataType::Double, from)
-            if from.is_integer()
-                || matches!(from, Arrow::Float16 | Arrow::Float32 | Arrow::Float64) =>
-        {
-            let out = cast(array, &wanted)?;
-            let back = cast(&out, found)?;
-            if same_numbers(array, &back)? {
-                return Ok(out);
-            }
-            Err(path.value("a number is not exact in the table's type", to, found))
-        }
-        (DataType::Decimal(precision, scale), from) if from.is_integer() => decimal(
-            &checked(array, &Arrow::Decimal128(20, 0))?,
-            *precision,
-            *scale,
-            to,
-            path,
-            found,
-        ),
-        (
-            DataType::Decimal(precision, scale),
-            Arrow::Decimal32(..)
-            | Arrow::Decimal64(..)
-            | Arrow::Decimal128(..)
-            | Arrow::Decimal256(..),
-        ) => {
-            let from_scale = match found {
-                Arrow::Decimal32(_, s)
-                | Arrow::Decimal64(_, s)
-                | Arrow::Decimal128(_, s)
-                | Arrow::Decimal256(_, s) => *s,
-                _ => 0,
-            };
-            decimal(
-                &checked(array, &Arrow::Decimal128(38, from_scale))?,
-                *precision,
-                *scale,
-                to,
-                path,
-                found,
-            )
-        }
-        (DataType::Date, Arrow::Date64) => {
-            let whole = |ms: i64| {
-                (ms % 86_400_000 == 0)
-                    .then(|| i32::try_from(ms / 86_400_000).ok())
-                    .flatten()
-            };
-            let days: Date32Array = array
-                .as_primitive::<Date64Type>()
-                .try_unary(|ms| whole(ms).ok_or(()))
-                .map_err(|()| path.value("a date has a time of day", to, found))?;
-            Ok(Arc::new(days))
-        }
-        (DataType::TimestampNtz, Arrow::Date32) => {
-            let days = cast(array, &Arrow::Int32)?;
-            let micros: PrimitiveArray<TimestampMicrosecondType> = days
-                .as_primitive::<Int32Type>()
-                .try_unary(|day| i64::from(day).checked_mul(MICROS_PER_DAY).ok_or(()))
-                .map_err(|()| {
-                    path.value("a date is out of the range of microseconds", to, found)
-                })?;
-            Ok(Arc::new(micros))
-        }
-        (DataType::Timestamp, Arrow::Timestamp(unit, Some(_))) => Ok(Arc::new(
-            micros(array, *unit, to, path)?.with_timezone("UTC"),
-        )),
-        (DataType::TimestampNtz, Arrow::Timestamp(unit, None)) => {
-            Ok(Arc::new(micros(array, *unit, to, path)?))
-        }
-        (DataType::Timestamp, Arrow::Timestamp(unit, None)) if zone.is_some() => {
-            let wall = micros(array, *unit, to, path)?;
-            let zone = zone.unwrap_or(TimeZoneSpec::UTC);
-            let instants = if zone == TimeZoneSpec::UTC {
-                wall
-            } else {
-                wall.try_unary::<_, TimestampMicrosecondType, _>(|wall| zone.to_utc(wall).ok_or(()))
-                    .map_err(|()| path.value("a timestamp is out of range", to, found))?
-            };
-            Ok(Arc::new(instants.with_timezone("UTC")))
-        }
-        _ => Err(path.mismatch(to, found)),
-    }
-}
-
-/// Arrow's message without its class.
-fn arrow_message(error: ArrowError) -> String {
-    match error {
-        ArrowError::CastError(what)
-        | ArrowError::ComputeError(what)
-        | ArrowError::ArithmeticOverflow(what)
-        | ArrowError::InvalidArgumentError(what) => what,
-        other => other.to_string(),
-    }
-}
-
-/// Whether numbers are unchanged after casting back; `NaN` equals itself.
-fn same_numbers(a: &ArrayRef, b: &ArrayRef) -> Result<bool> {
-    // The supported casts give equal bits for equal values, except for the payload of `NaN`.
-    let doubles = |array: &ArrayRef| -> Result<Option<ArrayRef>> {
-        Ok(match array.data_type() {
-            Arrow::Float16 | Arrow::Float32 | Arrow::Float64 => Some(cast(array, &Arrow::Float64)?),
-            _ => None,
-        })
-    };
-    if let (Some(a), Some(b)) = (doubles(a)?, doubles(b)?) {
-        let (a, b) = (
-            a.as_primitive::<Float64Type>(),
-            b.as_primitive::<Float64Type>(),
-        );
-        return Ok(a.iter().zip(b).all(|(a, b)| match (a, b) {
-            (Some(a), Some(b)) => a == b || (a.is_nan() && b.is_nan()),
-            (a, b) => a.is_none() && b.is_none(),
-        }));
-    }
-    Ok(a.to_data() == b.to_data())
-}
-
-/// Unscaled values at another scale and precision.
-fn decimal(
-    array: &ArrayRef,
-    precision: u8,
-    scale: i8,
-    to: &DataType,
-    path: &FieldPath<'_>,
-    found: &Arrow,
-) -> Result<ArrayRef> {
-    let from = array
-        .as_primitive_opt::<Decimal128Type>()
-        .ok_or_else(|| Error::internal("an array is not of decimals"))?;
-    let shift = i32::from(scale) - i32::from(from.scale());
-    let power = 10_i128
-        .checked_pow(shift.unsigned_abs())
-        .unwrap_or(i128::MAX);
-    let limit = 10_i128
-        .checked_pow(u32::from(precision))
-        .unwrap_or(i128::MAX);
-    let rescale = |value: i128| {
-        let moved = match shift {
-            0 => Some(value),
-            1.. => value.checked_mul(power),
-            _ => (value % power == 0).then_some(value / power),
-        };
-        moved
-            .filter(|moved| moved.unsigned_abs() < limit.unsigned_abs())
-            .ok_or(())
-    };
-    let out: Decimal128Array = from
-        .try_unary(rescale)
-        .map_err(|()| path.value("a number has more digits than the table's type", to, found))?;
-    Ok(Arc::new(out.with_precision_and_scale(precision, scale)?))
-}
-
-/// Microseconds of a timestamp of any unit.
-fn micros(
-    array: &ArrayRef,
-    unit: TimeUnit,
-    to: &DataType,
-    path: &FieldPath<'_>,
-) -> Result<PrimitiveArray<TimestampMicrosecondType>> {
-    let found = array.data_type();
-    let raw = cast(array, &Arrow::Int64)?;
-    let raw = raw
-        .as_primitive_opt::<Int64Type>()
-        .ok_or_else(|| Error::internal("a timestamp is not a number"))?;
-    let convert = |value: i64| match unit {
-        TimeUnit::Second => value.checked_mul(1_000_000),
-        TimeUnit::Millisecond => value.checked_mul(1000),
-        TimeUnit::Microsecond => Some(value),
-        TimeUnit::Nanosecond => (value % 1000 == 0).then_some(value / 1000),
-    };
-    let what = if unit == TimeUnit::Nanosecond {
-        "a timestamp has nanoseconds, round it to microseconds first"
-    } else {
-        "a timestamp is out of range"
-    };
-    raw.try_unary(|value| convert(value).ok_or(()))
-        .map_err(|()| path.value(what, to, found))
 }
 
 /// `array` without the fields that files leave out because their type is `void`.

@@ -1,6 +1,7 @@
 //! Batches of the input to data files: slices prepared on the pool, encoded in order.
 
 use super::cast::ColumnPositions;
+use super::cast_values::CastRule;
 use super::constraints::{WriteRules, advance};
 use super::files::PartitionedFileWriter;
 use super::partition::{PartitionRegistry, log_path};
@@ -14,7 +15,6 @@ use crate::pq::encode::file_encoder::array_bytes;
 use crate::pq::{
     ColumnMappingMode, DataFileFormat, ParallelFileWriter, ParquetCompression, WriterProperties,
 };
-use crate::protocol::calendar::TimeZoneSpec;
 use crate::protocol::schema::{DataType, StructField, StructType};
 use crate::store::Store;
 use arrow_array::{ArrayRef, RecordBatch, UInt32Array};
@@ -27,7 +27,7 @@ use std::sync::Arc;
 pub(super) struct WritePlan {
     pub(super) schema: StructType,
     pub(super) rules: WriteRules,
-    pub(super) zone: Option<TimeZoneSpec>,
+    pub(super) cast_rule: CastRule,
     /// Indexes of the partition columns in the schema.
     pub(super) partition_places: Vec<usize>,
     /// Indexes of the columns that files contain.
@@ -252,7 +252,7 @@ impl WritePlan {
         Ok(Self {
             schema,
             rules: request.rules.clone(),
-            zone: request.zone,
+            cast_rule: request.cast_rule,
             partition_places,
             written_places,
             partitions: PartitionRegistry::default(),
@@ -277,7 +277,8 @@ impl WritePlan {
         first_row: u64,
     ) -> Result<PreparedRows> {
         let rows = batch.num_rows();
-        let arrays = columns.cast(batch, &self.schema, self.zone)?;
+        let rule = self.cast_rule.at_row(first_row);
+        let arrays = columns.cast(batch, &self.schema, rule)?;
         let arrays = self.rules.apply(
             &self.schema,
             &self.partition_places,

@@ -18,6 +18,7 @@
 
 pub mod bound_constraints;
 pub(crate) mod cast;
+pub(crate) mod cast_values;
 pub(crate) mod constraints;
 mod data_files;
 pub(crate) mod engine_files;

@@ -1126,7 +1126,11 @@ fn cast_one(data_type: &str, array: ArrayRef) -> Result<ArrayRef> {
     let batch = RecordBatch::try_from_iter([("C", array)]).unwrap();
     let columns = super::cast::ColumnPositions::find(&batch.schema(), &table)?;
     Ok(columns
-        .cast(&batch, &table, Some(TimeZoneSpec::UTC))?
+        .cast(
+            &batch,
+            &table,
+            super::cast_values::CastRule::default().at_row(0),
+        )?
         .remove(0)
         .unwrap())
 }
@@ -1183,15 +1187,45 @@ fn numbers_are_cast_without_a_loss_or_refused() {
         )
         .is_ok()
     );
-    let error = cast_one(
-        "\"long\"",
-        Arc::new(PrimitiveArray::<Float64Type>::from(vec![1.0])),
-    )
-    .unwrap_err();
+    let doubles = |values: Vec<Option<f64>>| {
+        long(Arc::new(PrimitiveArray::<Float64Type>::from(values))).map_err(|e| e.to_string())
+    };
+    assert_eq!(
+        doubles(vec![Some(1.0), Some(-0.0), None]),
+        Ok(vec![Some(1), Some(0), None])
+    );
+    let error = doubles(vec![None, Some(1.5)]).unwrap_err();
+    assert!(
+        error.contains("in row 2: 1.5: expected long, found Float64 (column `c`)"),
+        "{error}"
+    );
+    for lost in [f64::NAN, f64::INFINITY, 1e30] {
+        assert!(doubles(vec![Some(lost)]).is_err(), "{lost}");
+    }
+    let text = cast_one("\"long\"", Arc::new(StringArray::from(vec!["1"])));
+    assert!(
+        text.unwrap_err()
+            .to_string()
+            .contains("expected long, found Utf8 (column `c`)")
+    );
+}
+
+#[test]
+fn days_are_cast_to_midnights_and_back() {
+    use arrow_array::Date32Array;
+    let instants = cast_one("\"timestamp\"", Arc::new(Date32Array::from(vec![1]))).unwrap();
+    assert_eq!(
+        instants.as_primitive::<TimestampMicrosecondType>().values(),
+        &[86_400_000_000]
+    );
+    let days = cast_one("\"date\"", instants).unwrap();
+    assert_eq!(days.as_primitive::<Date32Type>().values(), &[1]);
+    let noon = PrimitiveArray::<TimestampMicrosecondType>::from(vec![43_200_000_000]);
+    let error = cast_one("\"date\"", Arc::new(noon)).unwrap_err();
     assert!(
         error
             .to_string()
-            .contains("expected long, found Float64 (column `c`)"),
+            .contains("a date has a time of day in row 1"),
         "{error}"
     );
 }

@@ -1,9 +1,9 @@
 //! What to write and how, and what was written.
 
+use super::cast_values::CastRule;
 use super::constraints::WriteRules;
 use crate::exec::{CancellationToken, ProgressCounter};
 use crate::pq::{ColumnMappingMode, WriterProperties};
-use crate::protocol::calendar::TimeZoneSpec;
 use crate::protocol::schema::StructType;
 use std::collections::BTreeMap;
 
@@ -44,8 +44,8 @@ pub struct WriteRequest {
     pub gather_partitions: bool,
     /// Bytes of memory for rows that are not written yet.
     pub memory: u64,
-    /// The time zone for timestamps without a zone in columns with a zone; refused if `None`.
-    pub zone: Option<TimeZoneSpec>,
+    /// How values are cast to the table's types.
+    pub cast_rule: CastRule,
     /// Whether the files are change data: with another directory and other names, and without
     /// statistics.
     pub change_data: bool,
@@ -76,7 +76,7 @@ impl WriteRequest {
             max_open_files: OPEN_FILES,
             gather_partitions: false,
             memory: MEMORY,
-            zone: Some(TimeZoneSpec::UTC),
+            cast_rule: CastRule::default(),
             change_data: false,
             hidden: Vec::new(),
             rules: WriteRules::default(),

@@ -377,7 +377,9 @@ impl DataType {
             Arrow::Int64 => Self::Long,
             Arrow::Float32 => Self::Float,
             Arrow::Float64 => Self::Double,
-            Arrow::Decimal32(p, s) | Arrow::Decimal64(p, s) | Arrow::Decimal128(p, s) => {
+            Arrow::Decimal32(p, s) | Arrow::Decimal64(p, s) | Arrow::Decimal128(p, s)
+                if u8::try_from(*s).is_ok_and(|scale| scale <= *p) =>
+            {
                 Self::Decimal(*p, *s)
             }
             Arrow::Boolean => Self::Boolean,

@@ -14,6 +14,7 @@ use super::runtime::wait;
 use super::values::{FromPython, IntoPython};
 use crate::error::{Error, Result};
 use crate::expr::{BoundExpr, BoundTree};
+use crate::file_writer::cast_values::{CastRule, StoreAssignment};
 use crate::file_writer::constraints::{
     ComputedColumn, ConditionKind, IdentityColumn, RowCondition, WriteRules,
 };
@@ -122,11 +123,7 @@ impl FileWriteOptions {
             max_open_files: self.max_open_files.unwrap_or(usual.max_open_files),
             most_rows: self.most_rows,
             memory: self.memory.unwrap_or(usual.memory),
-            zone: match self.time_zone.as_deref() {
-                None => usual.zone,
-                Some("") => None,
-                Some(name) => Some(crate::protocol::calendar::TimeZoneSpec::parse(name)?),
-            },
+            cast_rule: CastRule::new(self.time_zone.as_deref(), StoreAssignment::Exact)?,
             change_data: self.change_data,
             rules,
             ..usual

@@ -19,7 +19,8 @@ from deltafast._expr.simplify import simplify
 from deltafast._expr.stored import constraint_sql, generation_sql, sql_to_store, with_single_quotes
 from deltafast._expr.struct_fields import by_field_names
 from deltafast._expr.syntax_sql import sql_text
-from deltafast._expr.tree import Bound, Cast, CastMode
+from deltafast._expr.tree import Bound, Cast, CastMode, Col
+from deltafast._util.dialect import Dialect
 from deltafast.exceptions import ErrorCode, InvalidArgumentError
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
     from deltafast._core_types import BoundTree, NamedExpression, ReplaceKey, TableConstraints, ValuePlan
     from deltafast._expr.context import ExpressionContext
-    from deltafast._util.dialect import Dialect
+    from deltafast._expr.tree import Node
 
 __all__ = [
     "bare_name",
@@ -37,6 +38,7 @@ __all__ = [
     "bind_updates",
     "bound_value",
     "expressions",
+    "is_cast_by_core",
     "quotes_hint",
 ]
 
@@ -302,6 +304,11 @@ def _value(
         raise InvalidArgumentError(msg) from None
 
 
+def is_cast_by_core(value: Node, dialect: Dialect, mode: CastMode) -> bool:
+    """Return whether a value keeps its type: under the name `deltalake` the core casts columns, as `deltalake` does."""
+    return dialect is Dialect.DELTALAKE and mode is CastMode.ANSI and isinstance(value, Col)
+
+
 def bound_value(
     binder: Binder,
     node: syntax.Syntax,
@@ -330,7 +337,7 @@ def bound_value(
     binder.check_assignment(found, column)
     if is_update:
         found = simplify(by_field_names(found, column), zone)
-    if found.type not in (column, types.VOID):
+    if found.type not in (column, types.VOID) and not is_cast_by_core(found, binder.dialect, mode):
         if not coercion.can_cast(found.type, column, CastMode.ANSI):
             msg = f"{sql!r} is of type {types.sql_name(found.type)}, the column of type {types.sql_name(column)}"
             raise InvalidArgumentError(msg)

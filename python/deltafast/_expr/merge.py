@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypedDict
 from deltafast._call_options import option
 from deltafast._expr import coercion, types
 from deltafast._expr.binder import Binder
-from deltafast._expr.constraints import bare_name, quotes_hint
+from deltafast._expr.constraints import bare_name, is_cast_by_core, quotes_hint
 from deltafast._expr.errors import UnsupportedExpressionError
 from deltafast._expr.parser import parse
 from deltafast._expr.session_calls import uses_session
@@ -208,6 +208,8 @@ class Sides:
         elif not _alike(node.type, column):
             if type(node.type) is type(column) and isinstance(column, types.NESTED):
                 pass  # by name, in the core
+            elif is_cast_by_core(node, self.context.dialect, self.mode):
+                pass
             elif coercion.can_cast(node.type, column, CastMode.ANSI):
                 node = simplify(Cast(node, column, self.mode), self.context.zone)
             else:

@@ -78,7 +78,10 @@ def dml_options(
         message = f"max_conflict_retries must not be negative, it is {max_conflict_retries}"
         raise InvalidArgumentError(message)
     return {
-        "encoding": encoding(writer_properties, table.time_zone),
+        "encoding": {
+            **encoding(writer_properties, table.time_zone),
+            "store_assignment": table.dialect.store_assignment,
+        },
         "commit_options": commit,
         "max_conflict_retries": max_conflict_retries,
     }

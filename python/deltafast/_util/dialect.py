@@ -7,6 +7,10 @@ misspelt name that became a string would change the meaning of the whole conditi
 from __future__ import annotations
 
 from enum import Enum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from deltafast._core_types import StoreAssignment
 
 __all__ = ["Dialect"]
 
@@ -27,3 +31,8 @@ class Dialect(Enum):
     def quotes_names(self) -> bool:
         """Whether double quotes enclose a name."""
         return self in (Dialect.DELTAFAST, Dialect.DELTALAKE)
+
+    @property
+    def store_assignment(self) -> StoreAssignment:
+        """Which values a table's columns take besides those of their own types."""
+        return "convert" if self is Dialect.DELTALAKE else "exact"

@@ -164,7 +164,12 @@ fn update_once(
 ) -> Result<CommitResult> {
     let (snapshot, cancel) = (work.snapshot, work.cancel);
     let rules = update_rules(snapshot, bound)?;
-    let values = Arc::new(UpdateAssignments::of(snapshot, assignments, &rules)?);
+    let values = Arc::new(UpdateAssignments::of(
+        snapshot,
+        assignments,
+        &rules,
+        work.target.encoding.cast_rule()?,
+    )?);
     let mut orphans = UncommittedFiles::new(snapshot.stores().root());
     let found = work.find()?;
     let scanned = work.started.elapsed();

@@ -5,6 +5,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::error::{Error, ErrorCode, Result};
 use crate::expr::BoundExpr;
 use crate::file_writer::bound_constraints::{self};
+use crate::file_writer::cast as fit;
+use crate::file_writer::cast_values::CastRule;
 use crate::file_writer::constraints::{ComputedColumn, WriteRules};
 use crate::ops::rewrite::column_values::{ValuePlan, with_field};
 use crate::protocol::schema::{StringLayout, StructType};
@@ -23,6 +25,7 @@ pub(in crate::ops) struct UpdateAssignments {
     assignments: Vec<ColumnAssignment>,
     /// Generated columns that depend on assigned columns and are not assigned themselves.
     generated: Vec<(usize, ComputedColumn)>,
+    cast_rule: CastRule,
 }
 
 impl UpdateAssignments {
@@ -30,6 +33,7 @@ impl UpdateAssignments {
         snapshot: &Snapshot,
         assignments: &[ValuePlan],
         rules: &WriteRules,
+        cast_rule: CastRule,
     ) -> Result<Self> {
         let schema = snapshot.schema().clone();
         let identities = bound_constraints::identities(snapshot.protocol(), &schema)?;
@@ -78,6 +82,7 @@ impl UpdateAssignments {
             schema,
             assignments: assigned,
             generated,
+            cast_rule,
         })
     }
 
@@ -116,6 +121,7 @@ impl UpdateAssignments {
                 schema: self.schema.clone(),
                 assignments: self.assignments.clone(),
                 generated,
+                cast_rule: self.cast_rule,
             },
             changed,
         ))
@@ -153,6 +159,7 @@ impl UpdateAssignments {
             schema: schema.clone(),
             assignments: assigned,
             generated,
+            cast_rule: self.cast_rule,
         })
     }
 
@@ -185,11 +192,12 @@ impl UpdateAssignments {
             let Some((field, now)) = self.schema.fields.get(*place).zip(columns.get(*place)) else {
                 return Err(Error::internal("a scan lacks a column of the table"));
             };
-            let mut value =
-                evaluate_masked(expr, batch, mask).map_err(|e| e.at_column(&field.name))?;
-            if !rest.is_empty() {
-                value = with_field(now, &field.data_type, rest, &value, None)?;
-            }
+            let value = evaluate_masked(expr, batch, mask).map_err(|e| e.at_column(&field.name))?;
+            let value = if rest.is_empty() {
+                fit::value(&value, &field.data_type, &field.name, self.cast_rule)?
+            } else {
+                with_field(now, &field.data_type, rest, &value, self.cast_rule)?
+            };
             set(&mut columns, *place, value)?;
         }
         if !self.generated.is_empty() {

@@ -27,11 +27,11 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::expr::BoundExpr;
 use crate::file_writer::bound_constraints::NamedExpression;
 use crate::file_writer::cast::{self as fit, ColumnPositions};
+use crate::file_writer::cast_values::CastRule;
 use crate::file_writer::constraints::ComputedColumn;
 use crate::ops::merge::source_buffer::SourceBuffer;
 use crate::ops::rewrite::column_values::{ValuePlan, with_field};
 use crate::parse::mask;
-use crate::protocol::calendar::TimeZoneSpec;
 use crate::protocol::schema::{StringLayout, StructField, StructType};
 
 /// The action of a clause.
@@ -257,7 +257,7 @@ pub(in crate::ops) struct MergeUpdater {
     pub by_source: Vec<MergeClause>,
     /// Generated columns, computed from the others unless they are assigned.
     pub generated: Vec<ComputedColumn>,
-    pub zone: Option<TimeZoneSpec>,
+    pub cast_rule: CastRule,
     /// Rows that change, by file.
     pub updates: Vec<Vec<MergeRowAction>>,
     /// The names in files of the row tracking columns, which follow the table's columns.
@@ -384,7 +384,7 @@ impl MergeUpdater {
                 ColumnPositions::find(old.schema_ref(), &self.target_schema)?.cast(
                     &old,
                     &self.target_schema,
-                    self.zone,
+                    self.cast_rule,
                 )?,
                 rows,
             )?
@@ -557,10 +557,10 @@ impl MergeUpdater {
                 &field.data_type,
                 rest,
                 &value,
-                self.zone,
+                self.cast_rule,
             )?
         };
-        let value = fit::value(&value, &field.data_type, name, self.zone)?;
+        let value = fit::value(&value, &field.data_type, name, self.cast_rule)?;
         let plain = field.data_type.to_arrow(StringLayout::Plain);
         let value = if *value.data_type() == plain {
             value

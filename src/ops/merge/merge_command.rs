@@ -204,7 +204,7 @@ impl MergeCommand {
             file: self.options.max_temp_directory_size,
         };
         let mut spool = SourceBuffer::new(Arc::clone(&schema), limits);
-        let zone = self.options.encoding.zone()?;
+        let rule = self.options.encoding.cast_rule()?;
         for batch in rows {
             cancel.check()?;
             let batch = batch?;
@@ -225,7 +225,7 @@ impl MergeCommand {
                     })
                 };
                 let arrays = columns
-                    .cast(&slice, &self.source, zone)?
+                    .cast(&slice, &self.source, rule)?
                     .into_iter()
                     .zip(schema.fields())
                     .map(plain)

@@ -15,6 +15,7 @@ use crate::dv::RoaringBitmapArray;
 use crate::error::Result;
 use crate::exec::{CancellationToken, ItemSource, ordered_prefetch, parallelism};
 use crate::expr::BoundExpr;
+use crate::file_writer::cast_values::CastRule;
 use crate::file_writer::{WriteOutput, WriteRequest, write};
 use crate::ops::merge::batch_pool::map_on_pool;
 use crate::ops::merge::clauses::{
@@ -31,7 +32,6 @@ use crate::ops::rewrite::target_table::millis;
 use crate::ops::rewrite::target_table::{cdc_action, with_change_type};
 use crate::ops::rewrite::uncommitted_files::{UncommittedFiles, add_action};
 use crate::protocol::action::Metadata;
-use crate::protocol::calendar::TimeZoneSpec;
 use crate::protocol::commit_line::{Action, Add};
 use crate::scan::{self, PositionSelection, ScanRequest};
 
@@ -114,21 +114,21 @@ impl MergeJoin {
             matched,
         ));
         let mut requests = self.copy_requests(cancel)?;
-        let zone = requests.write.zone;
+        let rule = requests.write.cast_rule;
         let with_feed = target.has_change_data_feed() && !rows.files.is_empty();
         // Without updates an updater only drops the columns with a row's position, and adds new
         // columns.
         let feed_updaters = with_feed.then(|| {
             (
-                self.updater(zone, Vec::new(), Vec::new(), BTreeSet::new()),
-                self.updater(zone, entries.clone(), Vec::new(), BTreeSet::new()),
+                self.updater(rule, Vec::new(), Vec::new(), BTreeSet::new()),
+                self.updater(rule, entries.clone(), Vec::new(), BTreeSet::new()),
             )
         });
         let (deletion_vectors, updates) =
             self.replace_rows(&rows, entries, &mut requests.scan, &mut orphans, cancel)?;
         let hidden = requests.write.hidden.clone();
         let unread = std::mem::take(&mut requests.unread);
-        let updater = (!rows.files.is_empty()).then(|| self.updater(zone, updates, hidden, unread));
+        let updater = (!rows.files.is_empty()).then(|| self.updater(rule, updates, hidden, unread));
         let (data, inserted) = self.write_rows(&requests, updater, &inserter, cancel)?;
         orphans.add(&data.files);
         let change_data = match feed_updaters {
@@ -273,7 +273,7 @@ impl MergeJoin {
     /// Builds the updater that applies these updates to scanned rows.
     fn updater(
         &self,
-        zone: Option<TimeZoneSpec>,
+        cast_rule: CastRule,
         updates: Vec<Vec<MergeRowAction>>,
         row_tracking_names: Vec<String>,
         unread: BTreeSet<usize>,
@@ -286,7 +286,7 @@ impl MergeJoin {
             matched: self.clauses.matched.clone(),
             by_source: self.clauses.by_source.clone(),
             generated: self.rules.generated.clone(),
-            zone,
+            cast_rule,
             updates,
             row_tracking_names,
             source_columns: required_columns(exprs(&self.clauses.matched, true), SOURCE),

@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::expr::BoundTree;
 use crate::expr::eval::child;
 use crate::file_writer::cast as fit;
-use crate::protocol::calendar::TimeZoneSpec;
+use crate::file_writer::cast_values::CastRule;
 use crate::protocol::schema::{DataType, StringLayout};
 
 /// A value as the caller bound it.
@@ -32,7 +32,7 @@ pub(in crate::ops) fn with_field(
     data_type: &DataType,
     path: &[String],
     value: &ArrayRef,
-    zone: Option<TimeZoneSpec>,
+    rule: CastRule,
 ) -> Result<ArrayRef> {
     let (DataType::Struct(fields), Some(from), Some((name, rest))) =
         (data_type, array.as_struct_opt(), path.split_first())
@@ -48,8 +48,8 @@ pub(in crate::ops) fn with_field(
         let plain = field.data_type.to_arrow(StringLayout::Plain);
         let new = match (field.name == *name, rest.is_empty()) {
             (false, _) => now,
-            (true, true) => fit::value(value, &field.data_type, name, zone)?,
-            (true, false) => with_field(&now, &field.data_type, rest, value, zone)?,
+            (true, true) => fit::value(value, &field.data_type, name, rule)?,
+            (true, false) => with_field(&now, &field.data_type, rest, value, rule)?,
         };
         arrays.push(if *new.data_type() == plain {
             new

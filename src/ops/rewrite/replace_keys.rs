@@ -18,6 +18,7 @@ use serde::Deserialize;
 use crate::error::{Error, Result};
 use crate::expr::{BoundExpr, Expr, Function, Scalar};
 use crate::file_writer::cast::ColumnPositions;
+use crate::file_writer::cast_values::CastRule;
 use crate::ops::rewrite::partition_predicate::{NAMED, combine_exprs};
 use crate::parse::mask;
 use crate::protocol::calendar::TimeZoneSpec;
@@ -65,8 +66,8 @@ pub(in crate::ops) struct ReplaceKeySet {
     key_rows: HashSet<Box<[u8]>>,
     domains: Vec<KeyDomain>,
     zone: TimeZoneSpec,
-    /// The time zone for timestamps without a zone in the data.
-    data_zone: Option<TimeZoneSpec>,
+    /// How the data is cast to the table's types.
+    data_rule: CastRule,
 }
 
 /// The values of one column: all of them if they are few, and their bounds.
@@ -91,7 +92,7 @@ impl ReplaceKeySet {
         table: &StructType,
         data: &StructType,
         zone: TimeZoneSpec,
-        data_zone: Option<TimeZoneSpec>,
+        data_rule: CastRule,
     ) -> Result<Self> {
         let mut fields = Vec::with_capacity(keys.len());
         for key in &mut keys {
@@ -150,7 +151,7 @@ impl ReplaceKeySet {
             key_rows: HashSet::new(),
             domains: spans,
             zone,
-            data_zone,
+            data_rule,
         })
     }
 
@@ -166,7 +167,7 @@ impl ReplaceKeySet {
             let cast = ColumnPositions::find(alone.schema_ref(), &one)?.cast(
                 &alone,
                 &one,
-                self.data_zone,
+                self.data_rule,
             )?;
             cast.into_iter()
                 .next()
@@ -419,7 +420,7 @@ mod tests {
             &table(),
             &data,
             TimeZoneSpec::UTC,
-            None,
+            CastRule::default(),
         )
     }
 

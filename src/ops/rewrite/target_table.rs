@@ -23,6 +23,7 @@ use crate::error::{Error, Result};
 use crate::exec::CancellationToken;
 use crate::expr::BoundExpr;
 use crate::file_writer::bound_constraints;
+use crate::file_writer::cast_values::{CastRule, StoreAssignment};
 use crate::file_writer::constraints::WriteRules;
 use crate::file_writer::engine_files::{self, EngineFileSet};
 use crate::file_writer::external_sort::CurveSort;
@@ -31,7 +32,6 @@ use crate::file_writer::{WriteOutput, WriteRequest, WrittenDataFile, write, writ
 use crate::ops::rewrite::replace_keys::ReplaceKeySet;
 use crate::pq::{ColumnMappingMode, WriterProperties};
 use crate::protocol::action::{Metadata, Protocol};
-use crate::protocol::calendar::TimeZoneSpec;
 use crate::protocol::commit_line::{Add, Cdc};
 use crate::protocol::features::{self, ColumnMapping};
 use crate::protocol::schema::{DataType, StringLayout, StructField, StructType};
@@ -54,16 +54,14 @@ pub struct DataFileOptions {
     /// The time zone for timestamps without a zone in columns with a zone; UTC if `None`, refused
     /// if an empty string.
     pub time_zone: Option<String>,
+    /// Which values the columns take besides those of their own types.
+    pub store_assignment: StoreAssignment,
 }
 
 impl DataFileOptions {
-    /// See [`DataFileOptions::time_zone`].
-    pub(in crate::ops) fn zone(&self) -> Result<Option<TimeZoneSpec>> {
-        match self.time_zone.as_deref() {
-            None => Ok(Some(TimeZoneSpec::UTC)),
-            Some("") => Ok(None),
-            Some(name) => TimeZoneSpec::parse(name).map(Some),
-        }
+    /// How values are cast to the table's types.
+    pub(in crate::ops) fn cast_rule(&self) -> Result<CastRule> {
+        CastRule::new(self.time_zone.as_deref(), self.store_assignment)
     }
 }
 
@@ -191,7 +189,7 @@ impl TargetTable {
                 .max(1),
             gather_partitions: on("delta.autoOptimize.optimizeWrite") || on("delta.autoOptimize"),
             memory: self.encoding.memory.unwrap_or(usual.memory),
-            zone: self.encoding.zone()?,
+            cast_rule: self.encoding.cast_rule()?,
             rules,
             cancel: cancel.clone(),
             ..usual

@@ -49,7 +49,7 @@ pub(super) fn replaced_keys(
                 snapshot.schema(),
                 data,
                 snapshot.options().zone,
-                options.encoding.zone()?,
+                options.encoding.cast_rule()?,
             )?;
             Ok(Some(Arc::new(Mutex::new(keys))))
         }

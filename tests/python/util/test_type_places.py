@@ -65,7 +65,6 @@ RUST_PLACES: set[str] = {
     "protocol/schema.rs",
     "protocol/table.rs",
     "prune/evaluator.rs",
-    "file_writer/cast.rs",
     "file_writer/partition.rs",
     "file_writer/stats.rs",
 }
