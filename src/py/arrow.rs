@@ -25,8 +25,10 @@ use crate::exec::{ProgressCounter, panic_error};
 use crate::scan::BatchStream;
 
 const STREAM: &CStr = c"arrow_array_stream";
-/// The error number of a failed read, as `errno` has it on all platforms.
+/// The numbers of errors, as `errno` has them on all platforms.
 const EINVAL: c_int = 22;
+/// Consumers raise it as an `OSError`.
+const EIO: c_int = 5;
 
 /// A one-shot stream of record batches.
 #[pyclass(frozen, module = "deltafast._core")]
@@ -132,8 +134,8 @@ impl ExportedStream {
         }
     }
 
-    /// Keeps a message until the stream is released; returns the error number.
-    fn refuse(&self, message: &str) -> c_int {
+    /// Keeps a message until the stream is released.
+    fn keep_message(&self, message: &str) {
         let message = CString::new(message.replace('\0', " ")).unwrap_or_default();
         let mut messages = self.messages.lock().unwrap_or_else(PoisonError::into_inner);
         match messages.iter().position(|known| *known == message) {
@@ -143,15 +145,19 @@ impl ExportedStream {
             }
             None => messages.push(message),
         }
-        EINVAL
     }
 
     /// Runs a callback; a panic is an error.
-    fn guarded(&self, callback: impl FnOnce() -> Result<(), String>) -> c_int {
-        match catch_unwind(AssertUnwindSafe(callback)) {
-            Ok(Ok(())) => 0,
-            Ok(Err(message)) => self.refuse(&message),
-            Err(panic) => self.refuse(&panic_error("a stream", &*panic).to_string()),
+    fn guarded(&self, callback: impl FnOnce() -> Result<(), StreamError>) -> c_int {
+        let error = match catch_unwind(AssertUnwindSafe(callback)) {
+            Ok(Ok(())) => return 0,
+            Ok(Err(error)) => error,
+            Err(panic) => StreamError::Core(panic_error("a stream", &*panic)),
+        };
+        self.keep_message(&error.message());
+        match error {
+            StreamError::Core(Error::NotFound { .. } | Error::Storage { .. }) => EIO,
+            _ => EINVAL,
         }
     }
 }
@@ -166,7 +172,7 @@ unsafe extern "C" fn stream_schema(
     };
     exported.guarded(|| {
         let schema = FFI_ArrowSchema::try_from(exported.schema.as_ref());
-        let schema = schema.map_err(|e| e.to_string())?;
+        let schema = schema.map_err(|e| StreamError::Core(Error::from(e)))?;
         // SAFETY: `out` points to memory of the consumer for a schema, which may not be initialized.
         unsafe { out.write(schema) };
         Ok(())
@@ -182,7 +188,7 @@ unsafe extern "C" fn next_array(
         return EINVAL;
     };
     exported.guarded(|| {
-        let batch = exported.next().map_err(|error| error.message())?;
+        let batch = exported.next()?;
         let array = batch.map_or_else(FFI_ArrowArray::empty, |batch| {
             FFI_ArrowArray::new(&StructArray::from(batch).to_data())
         });

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import inspect
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final, NamedTuple
+from functools import wraps
+from types import FunctionType
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar, cast
 
 from deltafast.exceptions import DETAILS, CommitFailedError, DeltaError, ErrorCode, TableNotFoundError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
-__all__ = ["in_their_words"]
+__all__ = ["in_their_words", "raises_their_errors"]
+
+_T = TypeVar("_T")
 
 #: Arrow's names of Spark's types.
 _ARROW_NAMES: Final = {
@@ -74,6 +79,11 @@ def _integer_out_of_range(error: DeltaError) -> str:
     )
 
 
+def _not_representable(error: DeltaError) -> str | None:
+    """Return the message about a value that cannot be cast."""
+    return _decimal_cast(error) or f"Cast error: {error.parameters['reason']}: {error}"
+
+
 def _decimal_cast(error: DeltaError) -> str | None:
     """Return the message about a decimal of another precision or scale."""
     expected, found = error.parameters["expected"], error.parameters["found"]
@@ -113,7 +123,7 @@ _WORDS: Final[dict[ErrorCode, _Words]] = {
         "{message}"
     ),
     ErrorCode.TYPE_MISMATCH: _Words(_decimal_cast),
-    ErrorCode.VALUE_NOT_REPRESENTABLE: _Words(_decimal_cast),
+    ErrorCode.VALUE_NOT_REPRESENTABLE: _Words(_not_representable),
     ErrorCode.INTEGER_OUT_OF_RANGE: _Words(_integer_out_of_range),
     ErrorCode.TABLE_EXISTS: _Words("A table already exists at: {path}: {message}"),
     ErrorCode.UNKNOWN_STORE_SCHEME: _Words("{message}", TableNotFoundError),
@@ -127,7 +137,8 @@ def in_their_words() -> Generator[None]:
         yield
     except DeltaError as error:
         words = _WORDS.get(error.code)
-        if words is None:
+        is_translated = isinstance(error.__cause__, DeltaError) and error.__cause__.code is error.code
+        if words is None or is_translated:
             raise
         message = (
             words.message(error)
@@ -137,3 +148,24 @@ def in_their_words() -> Generator[None]:
         if message is None:
             raise
         raise (words.kind or type(error))(message, **{name: getattr(error, name) for name in DETAILS}) from error
+
+
+def raises_their_errors(cls: type[_T]) -> type[_T]:
+    """Give the public methods of a class, inherited ones included, the errors of `deltalake`."""
+    for name in dir(cls):
+        method: Any = inspect.getattr_static(cls, name)
+        if name == "__init__" or not name.startswith("_"):
+            if isinstance(method, FunctionType):
+                setattr(cls, name, _translated(method))
+            elif isinstance(method, classmethod):
+                setattr(cls, name, classmethod(_translated(cast("Any", method).__func__)))
+    return cls
+
+
+def _translated(method: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(method)
+    def call(*arguments: Any, **options: Any) -> Any:
+        with in_their_words():
+            return method(*arguments, **options)
+
+    return call

@@ -113,12 +113,21 @@ class _Served(Distribution):
         return _FILES.parent / path
 
 
+#: Submodules that `import deltalake` loads, by package.
+SUBMODULES = {
+    "deltalake": ("_internal", "_util", "exceptions", "query", "schema", "table", "transaction", "writer"),
+    "deltalake.writer": ("_conversion", "_utils", "convert_to", "properties", "writer"),
+}
+
+
 def missing(module: str, name: str) -> Any:
-    """Return a name that a served module lacks from deltafast, if it exists there.
+    """Return a submodule, or a name that a served module lacks from deltafast, if it exists there.
 
     Raises:
         AttributeError: deltafast does not have the name, either.
     """
+    if name in SUBMODULES.get(module, ()):
+        return import_module(f"{module}.{name}")
     if name in _LATER:
         for home in _homes():
             if hasattr(home, name):

@@ -129,6 +129,14 @@ class QueryBuilder(ViewQueryBuilder):
             return rows
         return RecordBatchReader.from_arrow(rows)
 
+    def _explained(self, error: duckdb.Error) -> str | None:
+        """Return a message with the reason why a query of DataFusion may fail."""
+        explained = super()._explained(error)
+        is_sql = isinstance(error, (duckdb.ParserException, duckdb.BinderException, duckdb.CatalogException))
+        if explained is None and is_sql:
+            return f"{error}\nQueryBuilder of deltafast runs DuckDB's SQL, not DataFusion's."
+        return explained
+
     def _taken(self, sql: str) -> dict[str, pa.Field[Any]]:
         """Return the table's fields of the columns that a query takes from it, by the columns' names in the result."""
         if not any(not field.nullable or field.metadata for of in self._fields.values() for field in of.values()):

@@ -8,6 +8,7 @@ where it depends on their own results.
 from __future__ import annotations
 
 import json
+import math
 import re
 from abc import ABCMeta
 from dataclasses import replace
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 from urllib.parse import quote
 
 from deltafast import _core
-from deltafast._deltalake.errors import in_their_words
+from deltafast._deltalake.errors import in_their_words, raises_their_errors
 from deltafast._deltalake.fields import described_table
 from deltafast._deltalake.install import (
     nanosecond_timestamps_enabled,
@@ -28,7 +29,7 @@ from deltafast._interop.record_batch_reader import RecordBatchReader, stream_of
 from deltafast._ops.add_actions import create_table_with_add_actions as plain_create
 from deltafast._ops.alter import TableAlterer as PlainAlterer
 from deltafast._ops.convert_parquet import convert_to_deltalake as plain_convert
-from deltafast._types import INTEGERS, fields_within, is_struct
+from deltafast._types import fields_within, is_struct
 from deltafast._util.arguments import COMMIT_ARGUMENTS, HOOKS_FIRST, also_by_position
 from deltafast._util.arrow import as_stream
 from deltafast._util.arrow_types import with_leaves
@@ -37,9 +38,7 @@ from deltafast._util.locations import address, local_path, location
 from deltafast._util.options import names
 from deltafast.exceptions import (
     ConstraintViolatedError,
-    ErrorCode,
     InvalidArgumentError,
-    SchemaMismatchError,
     VersionNotFoundError,
     warn,
 )
@@ -94,8 +93,6 @@ _LISTED = re.compile(r"(?:`(?:[^`]|``)*`|[^`,])+")
 #: A character that a URL encodes.
 _ENCODED = re.compile(r"[^!-~]|[\"#%<>?\[\\\]^`{|}]")
 #: Delta's types of numbers whose columns take strings, and Arrow's types of strings.
-_NUMBERS = {*INTEGERS, "float", "double"}
-_ARROW_TEXT = {"Utf8", "LargeUtf8", "Utf8View"}
 #: A timestamp of RFC 3339, with its zone.
 _ZONED_TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)")
 
@@ -115,6 +112,7 @@ class _Both(ABCMeta):
         return isinstance(instance, PlainTable) if cls is DeltaTable else super().__instancecheck__(instance)
 
 
+@raises_their_errors
 class DeltaTable(PlainTable, metaclass=_Both):
     """`deltafast.DeltaTable` with results as in `deltalake`."""
 
@@ -292,6 +290,9 @@ class DeltaTable(PlainTable, metaclass=_Both):
         """
         entries = super().history(limit)
         for entry in entries:
+            parameters: dict[str, Any] = entry.get("operationParameters") or {}
+            if entry.get("operation") == "MERGE" and "predicate" in parameters:
+                parameters.setdefault("mergePredicate", _conjunction(parameters["predicate"]))
             metrics = entry.get("operationMetrics")
             if isinstance(metrics, dict) and str(entry.get("engineInfo")).startswith("deltafast"):
                 given = cast("dict[str, Any]", metrics).items()
@@ -321,10 +322,18 @@ class DeltaTable(PlainTable, metaclass=_Both):
         *,
         file_pruning_predicate: Predicate | None = None,
     ) -> list[dict[str, str | None]]:
-        """`DeltaTable.partitions`."""
+        """See `DeltaTable.partitions`; floating-point numbers have the text of Rust."""
         _check_old(partition_filters, file_pruning_predicate, "partition_filters")
         self._check_pruning(file_pruning_predicate)
-        return super().partitions(partition_filters, file_pruning_predicate=file_pruning_predicate)
+        found = super().partitions(partition_filters, file_pruning_predicate=file_pruning_predicate)
+        real = {
+            field.name
+            for field in self.schema().fields
+            if isinstance(field.type, PrimitiveType) and field.type.type in ("float", "double")
+        }
+        return [
+            {name: _float_text(value) if name in real else value for name, value in values.items()} for values in found
+        ]
 
     def _check_pruning(self, predicate: Predicate | None) -> None:
         """Refuse a predicate that `deltalake` does not evaluate on files.
@@ -390,10 +399,15 @@ class DeltaTable(PlainTable, metaclass=_Both):
     ) -> pa.Table:
         """See `DeltaTable.get_add_actions`; columns that have no statistics by the table's properties are left out.
 
-        Infinite bounds are null.
+        So are deletion vectors, and the partition of tables that have none. Infinite bounds are null.
         """
         files = super().get_add_actions(flatten, columns=columns, predicate=predicate)
-        return files if columns is not None else _with_statistics_only(files, self._with_statistics())
+        if columns is not None:
+            return files
+        lacks_partition = not self.metadata().partition_columns
+        left_out = {"deletion_vector", "partition"} if lacks_partition else {"deletion_vector"}
+        kept = [name for name in files.column_names if name.partition(".")[0] not in left_out]
+        return _with_statistics_only(files.select(kept), self._with_statistics())
 
     def _with_statistics(self) -> set[str]:
         """Return the leaf columns of which files have statistics, with flattened names."""
@@ -471,10 +485,9 @@ class DeltaTable(PlainTable, metaclass=_Both):
             )
             raise InvalidArgumentError(message)
         known = {field.name.lower() for field in self.schema().fields}
-        with in_their_words():
-            return super().update(
-                _of_known_columns(updates, known), _of_known_columns(new_values, known), *arguments, **options
-            )
+        return super().update(
+            _of_known_columns(updates, known), _of_known_columns(new_values, known), *arguments, **options
+        )
 
     @_called_as(PlainTable.merge)
     def merge(self, source: Data, *arguments: Any, **options: Any) -> TableMerger:
@@ -495,8 +508,7 @@ class DeltaTable(PlainTable, metaclass=_Both):
 
         Plain means: not URI-encoded. They are encoded for the log.
         """
-        with in_their_words():
-            super().create_write_transaction(_as_in_log(actions, self.table_uri), *arguments, **options)
+        super().create_write_transaction(_as_in_log(actions, self.table_uri), *arguments, **options)
 
     @also_by_position(*HOOKS_FIRST, "full", "keep_versions")
     @_called_as(PlainTable.vacuum)
@@ -510,13 +522,13 @@ class DeltaTable(PlainTable, metaclass=_Both):
         """See `DeltaTable.vacuum`."""
         commit, hooks = (options.pop(name, None) for name in COMMIT_ARGUMENTS)
         order = (dry_run, retention_hours, enforce_retention_duration, commit, hooks, options.pop("full", False))
-        with in_their_words():
-            return self._table.vacuum(*order, options.pop("keep_versions", None), **options)
+        return self._table.vacuum(*order, options.pop("keep_versions", None), **options)
 
     def _commit_infos(self, limit: int | None) -> list[dict[str, Any]]:
         return [json.loads(line) for line in self._table.history(limit)]
 
 
+@raises_their_errors
 class TableAlterer(PlainAlterer):
     """`deltafast.TableAlterer` with the limits of `deltalake`."""
 
@@ -559,46 +571,42 @@ class TableAlterer(PlainAlterer):
         given = cast("Any", _without_partition_columns(properties, partition_by))
         super().set_table_properties(given, *arguments, **options)
 
-    @_called_as(PlainAlterer.add_feature)
-    def add_feature(self, *arguments: Any, **options: Any) -> None:
-        """See `TableAlterer.add_feature`."""
-        with in_their_words():
-            super().add_feature(*arguments, **options)
-
 
 @wraps(plain_write, assigned=("__doc__",))
 def write_deltalake(table_or_uri: Any, data: Data, **options: Any) -> None:
-    """See `deltafast.write_deltalake`; timestamps are truncated to microseconds, strings are cast to numbers."""
+    """See `deltafast.write_deltalake`; values are cast to the columns' types, timestamps truncated to microseconds."""
     if not isinstance(table_or_uri, PlainTable):
         options["storage_options"] = without_lock_table(table_or_uri, options.get("storage_options"))
     if options.get("configuration") is not None:
         partition_by = names(options.get("partition_by")) or []
         options["configuration"] = _without_partition_columns(options["configuration"], partition_by)
-    # Other data may be readable only once.
-    is_in_memory = hasattr(data, "num_rows") or hasattr(data, "shape")
-    kinds: dict[str, Any] = {}
-    with in_their_words():
-        while True:
-            try:
-                with writing_in(Dialect.DELTALAKE):
-                    return plain_write(table_or_uri, _with_numbers(_in_microseconds(data), kinds), **options)
-            except SchemaMismatchError as error:
-                # Nothing was read yet: types are compared first.
-                column, expected = error.column, error.parameters.get("expected", "")
-                is_text_for_number = (
-                    error.code is ErrorCode.TYPE_MISMATCH
-                    and expected in _NUMBERS
-                    and error.parameters["found"] in _ARROW_TEXT
-                )
-                if column is None or not is_text_for_number or not is_in_memory or column in kinds:
-                    raise
-                kinds[column] = PrimitiveType(expected).to_arrow()
-            except ConstraintViolatedError as error:
-                if not is_in_memory:
-                    raise
-                from deltafast._deltalake.preview import with_preview
+    with in_their_words(), writing_in(Dialect.DELTALAKE):
+        try:
+            plain_write(table_or_uri, _in_microseconds(data), **options)
+        except ConstraintViolatedError as error:
+            # Other data may be readable only once.
+            if not (hasattr(data, "num_rows") or hasattr(data, "shape")):
+                raise
+            from deltafast._deltalake.preview import with_preview
 
-                raise with_preview(error, lambda: _handle_of(table_or_uri, options), data) from error
+            raise with_preview(error, lambda: _handle_of(table_or_uri, options), data) from error
+
+
+def _conjunction(predicate: Any) -> Any:
+    """Return the condition that the history has as a list of its parts, in JSON."""
+    try:
+        parts = json.loads(predicate)
+    except (TypeError, ValueError):
+        return predicate
+    return " AND ".join(map(str, cast("list[object]", parts))) if isinstance(parts, list) else predicate
+
+
+def _float_text(value: str | None) -> str | None:
+    """Return the text of a floating-point number as Rust writes it: `1`, `1.5`, `NaN`."""
+    if value is None:
+        return None
+    number = float(value)
+    return "NaN" if math.isnan(number) else str(value).removesuffix(".0")
 
 
 def _handle_of(table_or_uri: Any, options: Mapping[str, Any]) -> PlainTable:
@@ -819,41 +827,6 @@ def _in_microseconds(data: Data) -> Data:
     # Nothing else is cast, so that nothing else is lost.
     batches = (cast("Any", batch).cast(target, safe=False) for batch in rows)
     return pa.RecordBatchReader.from_batches(target, batches)
-
-
-def _with_numbers(data: Data, kinds: Mapping[str, Any]) -> Data:
-    """Return the data with columns of strings cast to numbers.
-
-    Raises:
-        SchemaMismatchError: A string is not a number of the type.
-    """
-    if not kinds:
-        return data
-    import pyarrow as pa
-
-    rows: Any = pa.RecordBatchReader.from_stream(cast("Any", as_stream(data))).read_all()
-    for name, kind in kinds.items():
-        place = rows.schema.get_field_index(name)
-        strings = rows.column(place).cast(pa.string())
-        try:
-            column = strings.cast(kind)
-        except pa.ArrowInvalid:
-            invalid = next(value for value in strings.unique() if not _is_castable(value, kind))
-            arrow = {"float": "Float32", "double": "Float64"}.get(str(kind), str(kind).capitalize())
-            message = f"Cast error: Cannot cast string '{invalid.as_py()}' to value of {arrow} type"
-            raise SchemaMismatchError(message, column=name) from None
-        rows = rows.set_column(place, rows.schema.field(place).with_type(kind), column)
-    return rows
-
-
-def _is_castable(value: Any, kind: Any) -> bool:
-    import pyarrow as pa
-
-    try:
-        value.cast(kind)
-    except pa.ArrowInvalid:
-        return False
-    return True
 
 
 def _coarse(schema: pa.Schema) -> pa.Schema:

@@ -14,6 +14,7 @@ reader with a file system or read options, for tables that it reads correctly.
 from __future__ import annotations
 
 import re
+from contextlib import contextmanager
 from functools import partial, reduce
 from operator import and_
 from typing import TYPE_CHECKING, Any, NoReturn, cast
@@ -33,7 +34,7 @@ from deltafast.exceptions import DeltaProtocolError, InvalidArgumentError
 from deltafast.schema import tree_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 
     from deltafast._core import ArrowStream
     from deltafast._core_types import BoundTree
@@ -181,18 +182,29 @@ class ScanDataset(pads.FileSystemDataset):
             filter: A pyarrow expression.
             batch_size: Largest number of rows in a batch.
         """
-        reader, residual = self._reader(columns, filter, batch_size)
-        chosen = list(columns) if isinstance(columns, (list, tuple)) else columns
-        return pads.Scanner.from_batches(reader, columns=chosen, filter=residual)
+        return self._scan(columns, filter, batch_size)[0]
 
-    def _reader(
+    def _scan(
         self,
         columns: Any,
         filter: pc.Expression | None,  # noqa: A002
         batch_size: int | None = None,
         limit: int | None = None,
-    ) -> tuple[pa.RecordBatchReader, pc.Expression | None]:
-        """Return a stream with pushed-down filters, and the residual filter that the core cannot evaluate."""
+        **_: Any,
+    ) -> tuple[pads.Scanner, ArrowStream]:
+        """Return a scanner with the stream that it reads, which has the typed error of a failed read."""
+        stream, names, residual = self._stream(columns, filter, batch_size, limit)
+        chosen = list(columns) if isinstance(columns, (list, tuple)) else columns
+        return pads.Scanner.from_batches(self._typed(stream, names), columns=chosen, filter=residual), stream
+
+    def _stream(
+        self,
+        columns: Any,
+        filter: pc.Expression | None,  # noqa: A002
+        batch_size: int | None,
+        limit: int | None,
+    ) -> tuple[ArrowStream, list[str] | None, pc.Expression | None]:
+        """Return a stream with pushed-down filters, its columns, and the filter that the core cannot evaluate."""
         asked = (*self._filters, *(() if filter is None else (filter,)))
         bound, left = self._split(asked)
         names = self._names(columns) if left is None else None
@@ -205,7 +217,7 @@ class ScanDataset(pads.FileSystemDataset):
             string_view=False,
             files=self._files,
         )
-        return self._typed(stream, names), left
+        return stream, names, left
 
     def _typed(self, stream: ArrowStream, names: list[str] | None) -> pa.RecordBatchReader:
         reader = pa.RecordBatchReader.from_stream(stream)
@@ -242,17 +254,20 @@ class ScanDataset(pads.FileSystemDataset):
 
     def to_table(self, columns: Any = None, filter: Any = None, **options: Any) -> pa.Table:  # noqa: A002
         """Return all rows as a pyarrow table."""
-        return self.scanner(columns, filter, **options).to_table()
+        scanner, stream = self._scan(columns, filter, **options)
+        with _typed_errors(stream):
+            return scanner.to_table()
 
     def to_batches(self, columns: Any = None, filter: Any = None, **options: Any) -> Any:  # noqa: A002
         """Return all rows as record batches."""
-        return self.scanner(columns, filter, **options).to_batches()
+        scanner, stream = self._scan(columns, filter, **options)
+        return _batches(scanner, stream)
 
     def head(self, num_rows: int, columns: Any = None, filter: Any = None, **options: Any) -> pa.Table:  # noqa: A002
         """Return any `num_rows` rows."""
-        reader, left = self._reader(columns, filter, options.get("batch_size"), num_rows)
-        chosen = list(columns) if isinstance(columns, (list, tuple)) else columns
-        return pads.Scanner.from_batches(reader, columns=chosen, filter=left).head(num_rows)
+        scanner, stream = self._scan(columns, filter, options.get("batch_size"), num_rows)
+        with _typed_errors(stream):
+            return scanner.head(num_rows)
 
     def count_rows(self, filter: Any = None, **options: Any) -> int:  # noqa: A002
         """Return the number of rows."""
@@ -260,7 +275,9 @@ class ScanDataset(pads.FileSystemDataset):
         bound, left = self._split(asked)
         if left is None and self._files is None:
             return self._table.snapshot.count(bound)
-        return self.scanner(None, filter, **options).count_rows()
+        scanner, stream = self._scan(None, filter, **options)
+        with _typed_errors(stream):
+            return scanner.count_rows()
 
     def filter(self, expression: pc.Expression) -> ScanDataset:
         """Return this dataset with an additional filter."""
@@ -315,6 +332,21 @@ class ScanDataset(pads.FileSystemDataset):
     def join_asof(self, right_dataset: Any, *args: Any, **options: Any) -> pads.InMemoryDataset:
         """Run an as-of join in memory, see `pyarrow.dataset.Dataset.join_asof`."""
         return _in_memory(self).join_asof(_in_memory(right_dataset), *args, **options)
+
+
+def _batches(scanner: pads.Scanner, stream: ArrowStream) -> Iterator[pa.RecordBatch]:
+    with _typed_errors(stream):
+        yield from scanner.to_batches()
+
+
+@contextmanager
+def _typed_errors(stream: ArrowStream) -> Generator[None]:
+    """Raise the typed error of a stream in place of pyarrow's, which has only its message."""
+    try:
+        yield
+    except (pa.ArrowException, OSError):
+        stream.check()
+        raise
 
 
 def _in_memory(dataset: Any) -> Any:

@@ -55,11 +55,13 @@ class TableFeatures(Enum):
     InCommitTimestamp = "inCommitTimestamp"
     Invariants = "invariants"
     RowTracking = "rowTracking"
+    TimestampNanos = "timestampNanos"
     TimestampWithoutTimezone = "timestampNtz"
     TypeWidening = "typeWidening"
     V2Checkpoint = "v2Checkpoint"
     VacuumProtocolCheck = "vacuumProtocolCheck"
     VariantType = "variantType"
+    VariantTypePreview = "variantType-preview"
 
 
 class TableAlterer:

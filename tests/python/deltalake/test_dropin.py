@@ -994,10 +994,96 @@ def test_a_writer_feature_of_a_table_with_reader_features_is_one_of_the_writer(t
         table.alter.add_feature(TableFeatures.DomainMetadata)
 
 
-def test_data_that_is_read_once_is_not_cast(tmp_path):
+def test_data_that_is_read_once_is_cast(tmp_path):
     dropin_table.write_deltalake(tmp_path, pa.table({"id": [1]}))
+    dropin_table.write_deltalake(tmp_path, pa.table({"id": ["2"]}).to_reader(), mode="append")
+    assert sorted(deltafast.DeltaTable(tmp_path).to_pyarrow_table()["id"].to_pylist()) == [1, 2]
     with pytest.raises(deltafast.SchemaMismatchError, match="expected long, found Utf8"):
-        dropin_table.write_deltalake(tmp_path, pa.table({"id": ["2"]}).to_reader(), mode="append")
+        deltafast.write_deltalake(tmp_path, pa.table({"id": ["2"]}), mode="append")
+
+
+def test_a_plain_import_has_the_submodules_and_features_of_deltalake():
+    script = """
+import json, types, deltalake
+def modules(of):
+    return sorted(name for name in dir(of) if isinstance(getattr(of, name), types.ModuleType))
+print(json.dumps([
+    modules(deltalake), deltalake.exceptions.DeltaError.__name__, deltalake.writer.properties.__name__,
+    sorted(name for name in dir(deltalake.TableFeatures) if not name.startswith("_")),
+]))
+"""
+    real, ours = (
+        json.loads(subprocess.run([sys.executable, "-c", text], capture_output=True, check=True, text=True).stdout)
+        for text in (script, INSTALL + script)
+    )
+    assert set(real[0]) - set(ours[0]) == {"atexit"}
+    assert real[1:3] == ours[1:3]
+    assert set(real[3]) <= set(ours[3])
+
+
+def file_is_missing(path: Path) -> dropin_table.DeltaTable:
+    """A table that has lost its data file."""
+    dropin_table.write_deltalake(path, pa.table({"a": [1, 2]}))
+    for file in path.glob("*.parquet"):
+        file.unlink()
+    return dropin_table.DeltaTable(path)
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda table: table.to_pyarrow_table(),
+        lambda table: table.to_pandas(),
+        lambda table: table.to_pyarrow_dataset().to_table(),
+        lambda table: list(table.to_pyarrow_dataset().to_batches()),
+        lambda table: table.to_pyarrow_dataset().head(1),
+        lambda table: table.to_pyarrow_dataset().count_rows(pc.field("a") > 1),
+        lambda table: table.delete("a = 1"),
+        lambda table: table.update({"a": "2"}, predicate="a = 1"),
+        lambda table: table.merge(pa.table({"a": [1]}), "t.a = s.a", "s", "t").when_matched_delete().execute(),
+    ],
+)
+def test_a_missing_data_file_raises_one_class_from_each_call(tmp_path, read):
+    with pytest.raises(deltafast.DataFileNotFoundError, match="no such file") as raised:
+        read(file_is_missing(tmp_path))
+    assert isinstance(raised.value, FileNotFoundError)
+
+
+def test_a_stream_of_a_missing_file_fails_as_a_read(tmp_path):
+    with pytest.raises(OSError, match="no such file"):
+        pads.Scanner.from_batches(file_is_missing(tmp_path).to_pyarrow_dataset().scanner().to_reader()).to_table()
+
+
+@BOTH
+def test_classes_of_errors_on_each_method(package, tmp_path):
+    place = str(tmp_path)
+    package.write_deltalake(place, pa.table({"id": [1]}), configuration={"delta.appendOnly": "true"})
+    for change in (
+        lambda table: table.delete(),
+        lambda table: table.update({"id": "2"}),
+        lambda table: table.merge(pa.table({"id": [1]}), "t.id = s.id", "s", "t").when_matched_delete().execute(),
+    ):
+        with pytest.raises(Exception, match="table is append-only") as raised:
+            change(package.DeltaTable(place))
+        assert type(raised.value).__name__ == "CommitFailedError"
+    with pytest.raises(Exception, match="s4") as raised:
+        package.DeltaTable("s4://bucket/table")
+    assert type(raised.value).__name__ == "TableNotFoundError"
+
+
+@BOTH
+def test_answers_that_programs_store_or_compare(package, tmp_path):
+    place = str(tmp_path / "t")
+    package.write_deltalake(place, pa.table({"a": [1.0, float("nan"), 1.5], "b": [1, 2, 3]}), partition_by=["a"])
+    table = package.DeltaTable(place)
+    assert sorted(values["a"] for values in table.partitions()) == ["1", "1.5", "NaN"]
+    table.merge(pa.table({"b": [1]}), "t.b = s.b", "s", "t").when_matched_delete().execute()
+    assert table.history(1)[0]["operationParameters"]["mergePredicate"].replace("`", "").strip("()") == "t.b = s.b"
+    plain = str(tmp_path / "plain")
+    package.write_deltalake(plain, pa.table({"b": [1]}))
+    files = pa.table(package.DeltaTable(plain).get_add_actions())
+    pq.write_table(files, tmp_path / "files.parquet")
+    assert not {"partition", "deletion_vector"} & set(files.column_names)
 
 
 @BOTH

@@ -6,6 +6,7 @@ These files are never imported under this name: `deltafast.install_as_deltalake(
 
 from typing import TYPE_CHECKING, Any
 
+from deltafast._deltalake.install import SUBMODULES as _SUBMODULES
 from deltafast._deltalake.install import disable_nanosecond_timestamps as _disable_nanosecond_timestamps
 from deltafast._deltalake.install import enable_nanosecond_timestamps, init_tracing, missing
 from deltafast._deltalake.install import nanosecond_timestamps_enabled as _nanosecond_timestamps_enabled
@@ -57,6 +58,10 @@ def rust_core_version() -> str:
     from deltafast import _core
 
     return _core.version()
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, *_SUBMODULES["deltalake"]])
 
 
 def __getattr__(name: str) -> Any:

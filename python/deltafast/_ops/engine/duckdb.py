@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 from uuid import uuid4
 
+import duckdb
+
+from deltafast._core import ArrowStream
 from deltafast._interop.duckdb_query import connect, interruptible
 from deltafast._util.engine_interrupts import stopped_by
 
 if TYPE_CHECKING:
     from collections.abc import Generator
-
-    import duckdb
 
     from deltafast._util.arrow import ArrowStreamExportable
 
@@ -55,6 +56,12 @@ class DuckDBEngine:
                 pairs = interruptible(connection, lambda: _joined(connection, source, target))
                 with stopped_by(connection.interrupt):
                     yield pairs
+        except duckdb.Error:
+            # DuckDB has only the messages of the streams' errors.
+            for stream in (source, target):
+                if isinstance(stream, ArrowStream):
+                    stream.check()
+            raise
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
