@@ -1,7 +1,7 @@
 //! Values of primitive types as those of a table's types, or an error with the row and the value
 //! that does not survive: cast back, it would not be the same.
 //!
-//! Cost: two passes over an array of another type, and a comparison.
+//! Cost: an array of another type is read twice, and compared.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Date32Type, Float64Type, Int64Type, TimestampMicrosecondType};
@@ -395,9 +395,9 @@ impl ValueCast<'_> {
     {
         values
             .try_unary(|value| convert(value).ok_or(()))
-            .or_else(|()| {
+            .map_err(|()| {
                 let wrong = |value: Option<_>| value.is_some_and(|v| convert(v).is_none());
-                Err(self.lost(array, values.iter().position(wrong), reason))
+                self.lost(array, values.iter().position(wrong), reason)
             })
     }
 

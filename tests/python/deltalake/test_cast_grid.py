@@ -30,7 +30,7 @@ COLUMNS: dict[str, pa.Array] = {
     "timestamp_ntz": pa.array([MIDNIGHT], pa.timestamp("us")),
 }
 WHOLE = [pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64()]
-TEXTS = ["1", "1.50", "2020-01-02", "2020-01-02T03:04:05", "2020-01-02T03:04:05Z", "true", "abc", ""]
+STRINGS = ["1", "1.50", "2020-01-02", "2020-01-02T03:04:05", "2020-01-02T03:04:05Z", "true", "abc", ""]
 VALUES: dict[str, pa.Array] = {
     "null": pa.nulls(2),
     "boolean": pa.array([True, False, None]),
@@ -46,7 +46,7 @@ VALUES: dict[str, pa.Array] = {
     "decimal128 whole": pa.array([Decimal("1.00"), None], pa.decimal128(12, 2)),
     "decimal128 fraction": pa.array([Decimal("1.255")], pa.decimal128(12, 3)),
     "decimal256": pa.array([Decimal("1.00")], pa.decimal256(40, 2)),
-    **{f"string {text}": pa.array([text, None]) for text in TEXTS},
+    **{f"string {text}": pa.array([text, None]) for text in STRINGS},
     **{f"large_string {text}": pa.array([text], pa.large_string()) for text in ("1", "2020-01-02", "abc")},
     **{f"string_view {text}": pa.array([text], pa.string_view()) for text in ("1", "abc")},
     "dictionary": pa.array(["1", "0"]).dictionary_encode(),
