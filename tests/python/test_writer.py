@@ -351,8 +351,8 @@ def test_values_that_do_not_fit_are_refused(tmp_path):
         ({"a": pa.array([2**31], pa.int64())}, "column `a`"),
         ({"a": pa.array(["1"])}, "expected integer, found Utf8"),
         ({"s": pa.array([1])}, "expected string, found Int64"),
-        ({"d": pa.array([Decimal("100.001")])}, "more digits"),
-        ({"a": pa.array([1.5])}, "expected integer, found Float64"),
+        ({"d": pa.array([Decimal("100.001")])}, "in row 1: 100.001"),
+        ({"a": pa.array([None, 1.5])}, "in row 2: 1.5: expected integer, found Float64"),
     ]
     for columns, text in cases:
         with pytest.raises(SchemaMismatchError, match=re.escape(text)):

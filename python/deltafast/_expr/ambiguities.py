@@ -17,7 +17,7 @@ from deltafast._expr import token_kind, types
 from deltafast._expr.decimals import rescale, to_whole
 from deltafast._expr.errors import unsupported
 from deltafast._expr.syntax import Func, Logical
-from deltafast._expr.tree import Col, Lit
+from deltafast._expr.tree import Cast, CastMode, Col, Lit
 from deltafast._expr.types import DOUBLE, FLOAT, LONG, STRING, Array, Decimal
 
 if TYPE_CHECKING:
@@ -127,8 +127,16 @@ class Ambiguities:
             remedy = "write cast(a AS double) / b"
             self._refuse("a / b of floats", "a quotient of 32 bits", "one of 64 bits", remedy, pos)
 
-    def check_comparison(self, left: Node, right: Node, pos: int | None) -> None:
-        """Check a comparison."""
+    def compared(self, left: Node, right: Node, pos: int | None) -> tuple[Node, Node]:
+        """Return the sides of a comparison; a string and an integer are compared as strings, as there."""
+        for node, other in ((left, right), (right, left)):
+            is_text = types.is_string(node.type) and (not isinstance(node, Lit) or isinstance(other, Lit))
+            if is_text and types.is_integral(other.type):
+                return _as_string(left), _as_string(right)
+        self._check_comparison(left, right, pos)
+        return left, right
+
+    def _check_comparison(self, left: Node, right: Node, pos: int | None) -> None:
         for node, other in ((left, right), (right, left)):
             if types.is_string(node.type) and not isinstance(node, Lit) and _is_other_scalar(other.type):
                 self._refuse_strings(other.type, pos)
@@ -204,6 +212,12 @@ class Ambiguities:
         check = _CALLS.get(name)
         if check is not None and (difference := check(args)) is not None:
             self._refuse(f"{name}()", *difference, pos)
+
+
+def _as_string(node: Node) -> Node:
+    if isinstance(node, Lit) and isinstance(node.value, int):
+        return Lit(str(node.value), STRING)
+    return node if types.is_string(node.type) else Cast(node, STRING, CastMode.ANSI)
 
 
 def _is_fraction(node: Node) -> bool:

@@ -371,7 +371,7 @@ class Binder:
         if op == "!=":
             return call("not", self.compare("=", left, right, pos))
         if self._ambiguities is not None:
-            self._ambiguities.check_comparison(left, right, pos)
+            left, right = self._ambiguities.compared(left, right, pos)
         kind = self._comparison_type(left, right)
         if kind is None:
             self._refuse_collations([left, right], pos)
@@ -417,8 +417,8 @@ class Binder:
     def membership(self, value: Node, items: Sequence[Node], pos: int | None) -> Node:
         """`IN`: an internal call that `simplify` turns into an `In` node or a chain of comparisons."""
         if self._ambiguities is not None:
-            for item in items:
-                self._ambiguities.check_comparison(value, item, pos)
+            pairs = [self._ambiguities.compared(value, item, pos) for item in items]
+            value, items = pairs[0][0] if pairs else value, [item for _, item in pairs]
         kind = coercion.common([value.type, *(i.type for i in items)], ansi=self.ansi)
         if kind is None:
             self._refuse_collations([value, *items], pos)
@@ -680,6 +680,9 @@ class Binder:
             self.refuse(f"the function {name}() is not supported", node.pos, hint)
         args = [self.bind(a) for a in node.args]
         if self._ambiguities is not None:
+            if name == "concat" and all(is_string(arg.type) or is_integral(arg.type) for arg in args):
+                # There, a null is an empty string.
+                node, args, spec = node._replace(name="concat_ws"), [Lit("", STRING), *args], FUNCTIONS["concat_ws"]
             self._ambiguities.check_call(node, args)
         try:
             return self._call(spec, node, args)

@@ -27,7 +27,7 @@ import deltafast
 from deltafast import DeltaTable, Field, QueryBuilder, Schema, sql, write_deltalake
 from deltafast._catalog.rest_client import CatalogError
 from deltafast._cli import parser, show
-from deltafast._deltalake.table import _with_numbers as numbers_of_strings
+from deltafast._deltalake.table import write_deltalake as write_as_deltalake
 from deltafast._doctor.finding import FindingLevel, FindingList
 from deltafast._interop.duckdb_query import ViewQueryBuilder
 from deltafast._util.locations import local_path
@@ -431,9 +431,15 @@ CHAINED: dict[str, Any] = {
     "a value of deltalake's builder": lambda t: (
         ViewQueryBuilder().register("t", t).execute(f'SELECT CAST("{NAME}" AS INT) FROM t')
     ),
-    "a string for a number": lambda _: numbers_of_strings({"n": pa.array([NASTY])}, {"n": pa.int64()}),
+    "a string for a number": lambda t: write_number(f"{local_path(t.table_uri)}-numbers", NASTY),
     "a schema that is none": lambda _: DeltaTable.create("/nowhere", cast("Any", UnreadableSchema())),
 }
+
+
+def write_number(path: str, string: str) -> None:
+    """Write a string to a column of numbers."""
+    write_as_deltalake(path, pa.table({"n": [1]}))
+    write_as_deltalake(path, pa.table({"n": [string]}), mode="append")
 
 
 class UnreadableSchema:
