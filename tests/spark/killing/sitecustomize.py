@@ -58,9 +58,9 @@ def deadly(module):
         def run_folder(self, *_):
             die()
 
-    def dying(session, frame, place, plan, replace_where, given, *rest, **options):
-        plan = Plan(plan) if int(given["txnversion"]) == 1 else plan
-        return by_executors(session, frame, place, plan, replace_where, given, *rest, **options)
+    def dying(frame_write, plan, **options):
+        plan = Plan(plan) if int(frame_write.options["txnversion"]) == 1 else plan
+        return by_executors(frame_write, plan, **options)
 
     module._by_executors = dying
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from deltafast._expr import token_kind
+from deltafast._expr.errors import UnsupportedExpressionError
 from deltafast._sql import tree
 from deltafast._sql.answers import counts
 from deltafast._sql.query_text import inserts_of
@@ -29,7 +30,7 @@ from deltafast._sql.run_changes import (
 from deltafast._sql.run_statement import run_statement
 from deltafast._util.column_mapping import MappingMode
 from deltafast._util.dialect import Dialect
-from deltafast.exceptions import InvalidArgumentError
+from deltafast.exceptions import ErrorCode, InvalidArgumentError
 from deltafast.spark._commands import dml
 from deltafast.spark._commands.argument_checks import path_in
 from deltafast.spark._commands.catalog import READ_BY_CLIENT, become_delta, handle, is_temporary, new_entry, views_of
@@ -81,6 +82,15 @@ _OF_DELTA: Final = re.compile(
     r"(?is)\s*(?:(?:CREATE\s+(?:OR\s+REPLACE\s+)?|REPLACE\s+)TABLE\s+(?:IF\s+NOT\s+EXISTS\s+)?"
     r"|INSERT\s+(?:INTO|OVERWRITE)\s+(?:TABLE\s+)?)delta\s*\.\s*`"
 )
+#: A change of a table, and the creation of one, which Spark cannot do if Delta's reader cannot read it.
+_CHANGE: Final = re.compile(
+    r"(?is)\s*(?:WITH\b.*\b)?(?:UPDATE|DELETE\s+FROM|MERGE\s+(?:WITH\s+SCHEMA\s+EVOLUTION\s+)?INTO)\s+"
+    r"((?:\w+|`(?:[^`]|``)+`)(?:\.(?:\w+|`(?:[^`]|``)+`))*)"
+)
+_CREATION: Final = re.compile(
+    r"(?is)\s*(?:CREATE\s+(?:EXTERNAL\s+|OR\s+REPLACE\s+)?|REPLACE\s+)TABLE\b(?!.*\b(?:LOCATION|AS)\b).*\bUSING\s+`?delta`?(?!\w)"
+)
+_VALUES: Final = re.compile(r"(?is)(\s*INSERT\s+(?:INTO|OVERWRITE)\b.*?)\bVALUES\b(\s*\(.*)")
 #: Statements of Spark's that hold another as a string, which is parsed by itself.
 _HOLDS_STATEMENTS: Final = re.compile(r"(?i)\s*(?:EXECUTE\s+IMMEDIATE|DECLARE)\b")
 _USING_DELTA: Final = re.compile(r"(?is)\bUSING\s+`?delta`?(\W|$)")
@@ -163,10 +173,12 @@ def prepare(session: Session, text: str, args: Any = None) -> PreparedStatement:
     try:
         statement = read_statement(whole, zone=session.zone, reader=_SparkReader)
     except InvalidArgumentError:
-        found = _unread(session, text, args)
-        if found is None:
-            raise
-        return found
+        statement = _insert_of_query(session, whole)
+        if statement is None:
+            found = _unread(session, text, args)
+            if found is None:
+                raise
+            return found
     if isinstance(statement, tree.Select):
         return _query(session, statement.query, args)
     tables = SparkTables.of(session)
@@ -183,13 +195,30 @@ def _query(session: Session, query: tree.Query, args: Any) -> PreparedStatement:
     return PreparedStatement(lambda: frame_of(session, query, SparkTables.of(session), args))
 
 
+def _insert_of_query(session: Session, text: str) -> tree.Insert | None:
+    """Return an INSERT into a Delta table whose VALUES only Spark can read, as one of a query; None for any other."""
+    values = _VALUES.fullmatch(text)
+    if values is None:
+        return None
+    try:
+        of_query = f"{values[1]}SELECT * FROM VALUES{values[2]}"  # noqa: S608 - it is the user's statement
+        statement = read_statement(of_query, zone=session.zone, reader=_SparkReader)
+    except InvalidArgumentError:
+        return None
+    if isinstance(statement, tree.Insert) and SparkTables.of(session).knows(statement.target):
+        return statement
+    return None
+
+
 def _unread(session: Session, text: str, args: Any) -> PreparedStatement | None:
     """Return a statement that the reader of Delta's SQL does not know; None if it is one of Delta with an error."""
     named = _TABLE.fullmatch(text)
     if named:
         text = f"SELECT * FROM {named[1]}"  # noqa: S608 - the name is quoted already
         return _query(session, _SparkReader(text, session.zone).query(), args)
-    if _OF_DELTA.match(text):
+    change = _CHANGE.match(text)
+    is_change = change is not None and SparkTables.of(session).knows(_named(change[1]))
+    if is_change or _CREATION.match(text) or _OF_DELTA.match(text):
         return None
     if _HOLDS_STATEMENTS.match(text):
         return _of_spark(session, text, args)
@@ -439,6 +468,10 @@ def _check_new(table: DeltaTable, fields: list[dict[str, Any]]) -> None:
         check_names({"fields": fields}, lambda: None)
 
 
+def _named(name: str) -> TableName:
+    return tree.TableName(name, by_path=False, pos=0)
+
+
 def _at(path: str) -> TableName:
     return tree.TableName(path, by_path=True, pos=0)
 
@@ -473,10 +506,14 @@ def _insert(insert: tree.Insert, tables: SparkTables) -> Any:
     if not insert.columns and session.merges_schemas:
         insert = replace(insert, evolve=True)
     if isinstance(insert.source, tree.Values) or insert.mode in (tree.InsertMode.USING, tree.InsertMode.ON):
-        with dml.committing(session, tables.table(insert.target)) as options:
-            if options is None:
-                return answered(session, counts(num_affected_rows=0, num_inserted_rows=0))
-            return answered(session, run_insert(insert, replace(tables, **options)))
+        try:
+            return _insert_in_core(insert, tables)
+        except InvalidArgumentError as error:
+            query = _query_of_values(insert, error)
+            if query is None:
+                raise
+            # Spark has more functions, and the session's variables.
+            insert = replace(insert, source=query)
     from pyspark.sql import functions
 
     table = tables.table(insert.target)
@@ -501,6 +538,31 @@ def _insert(insert: tree.Insert, tables: SparkTables) -> Any:
     table.update_incremental()
     made = 0 if version is None or version == before else written(table)
     return answered(session, counts(num_affected_rows=made, num_inserted_rows=made))
+
+
+def _insert_in_core(insert: tree.Insert, tables: SparkTables) -> Any:
+    with dml.committing(tables.session, tables.table(insert.target)) as options:
+        if options is None:
+            return answered(tables.session, counts(num_affected_rows=0, num_inserted_rows=0))
+        return answered(tables.session, run_insert(insert, replace(tables, **options)))
+
+
+def _query_of_values(insert: tree.Insert, error: InvalidArgumentError) -> tree.Query | None:
+    """Return the rows of VALUES as a query of Spark if the core cannot evaluate them, and Spark may; else None."""
+    values = insert.source
+    is_spark = isinstance(error, UnsupportedExpressionError) or error.code is ErrorCode.COLUMN_NOT_FOUND
+    is_plain = insert.mode not in (tree.InsertMode.USING, tree.InsertMode.ON)
+    if not is_spark or not is_plain or not isinstance(values, tree.Values):
+        return None
+    rows: list[str] = []
+    for row in values.rows:
+        cells = [value.text for value in row if isinstance(value, tree.Expression)]
+        if len(cells) < len(row):
+            return None
+        rows.append(f"SELECT {', '.join(cells)}")
+    # Not VALUES, where Spark has no functions such as uuid().
+    text = " UNION ALL ".join(rows)
+    return tree.Query(text, (text,), frozenset())
 
 
 def _clone(statement: tree.Clone, tables: SparkTables) -> Any:

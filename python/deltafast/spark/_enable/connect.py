@@ -19,6 +19,7 @@ from deltafast.spark._enable.dataframe_writer import (
     note_of_write,
     noting,
     options_to_load,
+    take_format_of_table,
     with_given_schema,
     write_inserted,
 )
@@ -169,6 +170,7 @@ def _save_as_table(before: Any) -> Any:
         **options: Any,
     ) -> None:
         note, session = note_of_write(writer, format, mode, partitionBy, options), Session(writer._spark)
+        take_format_of_table(note, session, name)
         if not note.is_delta(writer._spark):
             before(writer, name)
             return

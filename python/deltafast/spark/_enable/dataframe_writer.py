@@ -34,6 +34,7 @@ __all__ = [
     "options_to_load",
     "put",
     "sequence_of",
+    "take_format_of_table",
     "text_of",
     "with_given_schema",
     "write_inserted",
@@ -173,6 +174,13 @@ def note_of_write(writer: Any, format: Any, mode: Any, partition: Any, options: 
     return note
 
 
+def take_format_of_table(note: Note, session: Session, name: str) -> None:
+    """Give an append without a format that of the table if it is a Delta table, as delta-spark's catalog does."""
+    is_append = note.format is None and save_mode(note.mode) is WriteMode.APPEND
+    if is_append and place_of_name(session, name) is not None:
+        note.format = "delta"
+
+
 def with_given_schema(frame: Any, note: Note) -> Any:
     """Check that the user gave no schema or the table's, and return the frame.
 
@@ -224,6 +232,7 @@ def _save_as_table(before: Any) -> Any:
         if is_in_unity_catalog and note.format is None:
             # All its tables that Spark opens are Delta tables.
             note.format = "delta"
+        take_format_of_table(note, session, name)
         if note.is_delta(spark):
             there = place_of_name(session, name)
             if there is not None and save_mode(note.mode) in (WriteMode.APPEND, WriteMode.OVERWRITE):

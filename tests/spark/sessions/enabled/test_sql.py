@@ -353,3 +353,55 @@ def test_schema_evolution_and_row_tracking(spark):
     assert sorted(frame.select(*selected).collect()) == expected
     assert sorted(spark.sql(f"SELECT {', '.join(selected)} FROM grows").collect()) == expected
     spark.sql("DROP TABLE grows")
+
+
+def test_values_are_what_spark_evaluates(spark):
+    spark.sql("CREATE TABLE evaluated (k INT, s STRING, d DATE) USING delta")
+    spark.sql("DECLARE OR REPLACE VARIABLE wanted INT DEFAULT 7")
+    for values in (
+        "(1, uuid(), NULL)",
+        "(2, regexp_replace('abc', 'b', 'x'), to_date('03/02/2020', 'dd/MM/yyyy')), (3, 'plain', NULL)",
+        "(wanted, overlay('abc' PLACING '_' FROM 2), date'2020-01-01')",
+    ):
+        spark.sql(f"INSERT INTO evaluated VALUES {values}")
+    spark.sql("INSERT INTO evaluated (s, k) VALUES (upper(regexp_extract('a1', '[0-9]', 0)), wanted + 1)")
+    spark.sql("INSERT OVERWRITE evaluated SELECT * FROM evaluated WHERE k > 1")
+    rows = {row.k: (row.s, str(row.d)) for row in spark.table("evaluated").collect()}
+    assert rows == {
+        2: ("axc", "2020-02-03"),
+        3: ("plain", "None"),
+        7: ("a_c", "2020-01-01"),
+        8: ("1", "None"),
+    }
+    with pytest.raises(AnalysisException, match="nowhere"):
+        spark.sql("INSERT INTO evaluated (k) VALUES (nowhere)")
+    with pytest.raises(AnalysisException, match="uuid"):
+        spark.sql("INSERT INTO evaluated (k, s) VALUES (DEFAULT, uuid())")
+
+
+def test_statements_that_are_not_read_say_why(spark):
+    spark.sql("CREATE TABLE unread (k INT, l ARRAY<INT>) USING delta")
+    spark.sql("INSERT INTO unread VALUES (1, array(1))")
+    for statement, reason in (
+        ("UPDATE unread SET l = transform(l, x -> x + 1)", "lambda functions"),
+        ("WITH c AS (SELECT 1 k) DELETE FROM unread WHERE k IN (SELECT k FROM c)", "WITH before DELETE"),
+        ("CREATE TABLE other (k INT, i INTERVAL DAY) USING delta", "the type INTERVAL"),
+        ("CREATE TABLE other (k INT, i TIME) USING delta", "the type TIME"),
+        ("CREATE TABLE other (k INT) USING delta CLUSTERED BY (k) INTO 4 BUCKETS", "a table of Hive's"),
+        ("CREATE EXTERNAL TABLE other (k INT) USING delta", "CREATE EXTERNAL"),
+    ):
+        with pytest.raises(Exception, match=reason) as raised:
+            spark.sql(statement)
+        assert "needs the path" not in str(raised.value)
+    assert spark.table("unread").collect() == [(1, [1])]
+    spark.sql("CREATE TABLE plain_parquet (k INT) USING parquet")
+    with pytest.raises(Exception, match="does not support UPDATE TABLE"):
+        spark.sql("UPDATE plain_parquet SET k = transform(array(k), x -> x + 1)[0]")
+
+
+def test_an_append_without_a_format_has_that_of_the_table(spark):
+    spark.range(3).write.format("delta").saveAsTable("appended")
+    spark.range(3, 5).write.mode("append").saveAsTable("appended")
+    assert ids(spark.table("appended")) == [0, 1, 2, 3, 4]
+    spark.range(1).write.mode("append").saveAsTable("appended_parquet")
+    assert spark.sql("DESCRIBE EXTENDED appended_parquet").where("col_name = 'Provider'").first().data_type == "parquet"
