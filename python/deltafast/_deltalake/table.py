@@ -12,6 +12,7 @@ import math
 import re
 from abc import ABCMeta
 from dataclasses import replace
+from decimal import Decimal
 from functools import wraps
 from inspect import signature
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
@@ -602,11 +603,13 @@ def _conjunction(predicate: Any) -> Any:
 
 
 def _float_text(value: str | None) -> str | None:
-    """Return the text of a floating-point number as Rust writes it: `1`, `1.5`, `NaN`."""
+    """Return the text of a floating-point number as Rust writes it, without an exponent: `1`, `1.5`, `NaN`, `inf`."""
     if value is None:
         return None
     number = float(value)
-    return "NaN" if math.isnan(number) else str(value).removesuffix(".0")
+    if not math.isfinite(number):
+        return "NaN" if math.isnan(number) else str(number)
+    return f"{Decimal(repr(number)):f}".removesuffix(".0")
 
 
 def _handle_of(table_or_uri: Any, options: Mapping[str, Any]) -> PlainTable:

@@ -193,10 +193,12 @@ impl UpdateAssignments {
                 return Err(Error::internal("a scan lacks a column of the table"));
             };
             let value = evaluate_masked(expr, batch, mask).map_err(|e| e.at_column(&field.name))?;
-            let value = if rest.is_empty() {
-                fit::value(&value, &field.data_type, &field.name, self.cast_rule)?
-            } else {
+            let value = if !rest.is_empty() {
                 with_field(now, &field.data_type, rest, &value, self.cast_rule)?
+            } else if value.data_type() == now.data_type() {
+                value
+            } else {
+                fit::value(&value, &field.data_type, &field.name, self.cast_rule)?
             };
             set(&mut columns, *place, value)?;
         }

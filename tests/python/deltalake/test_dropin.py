@@ -5,6 +5,7 @@ import datetime as dt
 import importlib
 import importlib.metadata
 import json
+import math
 import os
 import pickle
 import re
@@ -1074,9 +1075,19 @@ def test_classes_of_errors_on_each_method(package, tmp_path):
 @BOTH
 def test_answers_that_programs_store_or_compare(package, tmp_path):
     place = str(tmp_path / "t")
-    package.write_deltalake(place, pa.table({"a": [1.0, float("nan"), 1.5], "b": [1, 2, 3]}), partition_by=["a"])
+    numbers = {
+        1.0: "1",
+        1.5: "1.5",
+        -0.0: "-0",
+        1e20: "1" + 20 * "0",
+        1e-7: "0.0000001",
+        -math.inf: "-inf",
+        math.nan: "NaN",
+    }
+    rows = pa.table({"a": list(numbers), "b": list(range(1, len(numbers) + 1))})
+    package.write_deltalake(place, rows, partition_by=["a"])
     table = package.DeltaTable(place)
-    assert sorted(values["a"] for values in table.partitions()) == ["1", "1.5", "NaN"]
+    assert sorted(values["a"] for values in table.partitions()) == sorted(numbers.values())
     table.merge(pa.table({"b": [1]}), "t.b = s.b", "s", "t").when_matched_delete().execute()
     assert table.history(1)[0]["operationParameters"]["mergePredicate"].replace("`", "").strip("()") == "t.b = s.b"
     plain = str(tmp_path / "plain")

@@ -67,9 +67,12 @@ _OWN: Final = re.compile(
 )
 _QUERY: Final = re.compile(r"(?i)[\s(]*(SELECT|WITH|FROM|VALUES|TABLE)\b")
 _EXTERNAL: Final = re.compile(r"(?is)^\s*CREATE\s+EXTERNAL\s+TABLE\b(?=.*\bLOCATION\b)")
-_CHANGED: Final = re.compile(
-    r"(?is)\s*(?:UPDATE|DELETE\s+FROM|MERGE\s+(?:WITH\s+SCHEMA\s+EVOLUTION\s+)?INTO)\s+((?:\w+|`(?:[^`]|``)+`)(?:\.(?:\w+|`(?:[^`]|``)+`))*)(?=.*\(\s*(?:SELECT|WITH)\b)"
+#: A change of a table: queries before it, its table.
+_CHANGE: Final = re.compile(
+    r"(?is)\s*(WITH\b.*\b)?(?:UPDATE|DELETE\s+FROM|MERGE\s+(?:WITH\s+SCHEMA\s+EVOLUTION\s+)?INTO)\s+"
+    r"((?:\w+|`(?:[^`]|``)+`)(?:\.(?:\w+|`(?:[^`]|``)+`))*)"
 )
+_SUBQUERY: Final = re.compile(r"(?is)\(\s*(?:SELECT|WITH)\b")
 _INSERTS: Final = re.compile(r"(?is)(?:\s|--[^\r\n]*|/\*.*?\*/)*(?:FROM|WITH)\b.*\bINSERT\b")
 _EXPLAIN: Final = re.compile(
     r"(?is)\s*EXPLAIN\s+(?:(EXTENDED|CODEGEN|COST|FORMATTED)\s+)?(?=(?:INSERT|UPDATE|DELETE|MERGE|TRUNCATE|FROM|WITH)\b)"
@@ -82,11 +85,7 @@ _OF_DELTA: Final = re.compile(
     r"(?is)\s*(?:(?:CREATE\s+(?:OR\s+REPLACE\s+)?|REPLACE\s+)TABLE\s+(?:IF\s+NOT\s+EXISTS\s+)?"
     r"|INSERT\s+(?:INTO|OVERWRITE)\s+(?:TABLE\s+)?)delta\s*\.\s*`"
 )
-#: A change of a table, and the creation of one, which Spark cannot do if Delta's reader cannot read it.
-_CHANGE: Final = re.compile(
-    r"(?is)\s*(?:WITH\b.*\b)?(?:UPDATE|DELETE\s+FROM|MERGE\s+(?:WITH\s+SCHEMA\s+EVOLUTION\s+)?INTO)\s+"
-    r"((?:\w+|`(?:[^`]|``)+`)(?:\.(?:\w+|`(?:[^`]|``)+`))*)"
-)
+#: The creation of a table without a location or a query, which Spark leaves to Delta's statements.
 _CREATION: Final = re.compile(
     r"(?is)\s*(?:CREATE\s+(?:EXTERNAL\s+|OR\s+REPLACE\s+)?|REPLACE\s+)TABLE\b(?!.*\b(?:LOCATION|AS)\b).*\bUSING\s+`?delta`?(?!\w)"
 )
@@ -217,7 +216,8 @@ def _unread(session: Session, text: str, args: Any) -> PreparedStatement | None:
         text = f"SELECT * FROM {named[1]}"  # noqa: S608 - the name is quoted already
         return _query(session, _SparkReader(text, session.zone).query(), args)
     change = _CHANGE.match(text)
-    is_change = change is not None and SparkTables.of(session).knows(_named(change[1]))
+    # Spark can neither change a Delta table nor create one.
+    is_change = change is not None and _is_of_delta(session, change)
     if is_change or _CREATION.match(text) or _OF_DELTA.match(text):
         return None
     if _HOLDS_STATEMENTS.match(text):
@@ -328,11 +328,14 @@ def _dropped(session: Session, path: str, *, if_exists: bool) -> Any:
 
 def _has_subqueries(session: Session, text: str) -> bool:
     """Return whether a string is a change of a Delta table with subqueries."""
-    target = _CHANGED.match(text)
-    if target is None:
-        return False
-    path = path_in(target[1])
-    return SparkTables.of(session).knows(tree.TableName(path or target[1], by_path=path is not None, pos=0))
+    change = _CHANGE.match(text)
+    is_plain = change is not None and change[1] is None and _SUBQUERY.search(text, change.end()) is not None
+    return change is not None and is_plain and _is_of_delta(session, change)
+
+
+def _is_of_delta(session: Session, change: re.Match[str]) -> bool:
+    path = path_in(change[2])
+    return SparkTables.of(session).knows(tree.TableName(path or change[2], by_path=path is not None, pos=0))
 
 
 def _with_subqueries(session: Session, text: str) -> PreparedStatement:
@@ -466,10 +469,6 @@ def _check_new(table: DeltaTable, fields: list[dict[str, Any]]) -> None:
     protocol, properties = table.protocol(), table.metadata().configuration
     if mapping_mode(protocol.min_reader_version, protocol.reader_features, properties) is MappingMode.NONE:
         check_names({"fields": fields}, lambda: None)
-
-
-def _named(name: str) -> TableName:
-    return tree.TableName(name, by_path=False, pos=0)
 
 
 def _at(path: str) -> TableName:
