@@ -1,4 +1,4 @@
-"""The Java tools of the build: the JDK that `dev/java` finds or installs, and jars of PySpark and Maven Central."""
+"""The Java tools of the build: a JDK (from `dev/system_package java`), and jars of PySpark and Maven Central."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def program(name: str) -> str:
         return str(found)
     on_path = shutil.which(name)
     if on_path is None:
-        sys.exit(f"{name} is missing: dev/java installs a JDK where that is possible, otherwise set JAVA_HOME to one")
+        sys.exit(f"{name} is missing: run dev/system_package java, or set JAVA_HOME to a JDK")
     return on_path
 
 

@@ -246,7 +246,9 @@ def azurite(cache: pathlib.Path) -> pathlib.Path:
     if not command.exists():
         npm = shutil.which("npm")
         if npm is None:
-            message = "Azurite is missing and so is npm, which installs it: `make test` installs npm (dev/npm)"
+            message = (
+                "Azurite is missing and so is npm, which installs it: `make test` installs npm (dev/system_package)"
+            )
             raise RuntimeError(message)
         cache.mkdir(parents=True, exist_ok=True)
         # Test processes running side by side may all install; the first to finish wins.

@@ -64,7 +64,9 @@ def running() -> Iterator[Reference]:
         try:
             session = builder.getOrCreate()
         except Exception as error:
-            message = f"Spark did not start; it needs Java 17 (dev/java installs it) and {PACKAGE} from Maven Central"
+            message = (
+                f"Spark did not start; it needs Java 17 (dev/system_package java) and {PACKAGE} from Maven Central"
+            )
             raise RuntimeError(message) from error
         try:
             yield Reference(session)
