@@ -164,6 +164,38 @@ class ErrorCode(StrEnum):
     """A table is to be Z-ordered by a partition column. Parameters: `column`."""
     Z_ORDER_COLUMN_NOT_FOUND = "Z_ORDER_COLUMN_NOT_FOUND"
     """A table is to be Z-ordered by a column that it does not have. Parameters: `column`."""
+    PREDICATE_NOT_BOOLEAN = "PREDICATE_NOT_BOOLEAN"
+    """A predicate has another type than BOOLEAN. Parameters: `expression`, `data_type`."""
+    UNCASTABLE_TYPE = "UNCASTABLE_TYPE"
+    """A value has a type that a column's type cannot take. Parameters: `value`, `source_type`, `target_type`."""
+    NON_DETERMINISTIC_EXPRESSION = "NON_DETERMINISTIC_EXPRESSION"
+    """An expression gives another value each time. Parameters: `expression`."""
+    AGGREGATE_IN_PREDICATE = "AGGREGATE_IN_PREDICATE"
+    """A predicate contains an aggregate. Parameters: `expression`."""
+    FIELD_NOT_FOUND = "FIELD_NOT_FOUND"
+    """A struct has no field of the name. Parameters: `field`, `parent`."""
+    MERGE_WITHOUT_CLAUSE = "MERGE_WITHOUT_CLAUSE"
+    """A MERGE has no clause."""
+    MERGE_CLAUSE_WITHOUT_CONDITION = "MERGE_CLAUSE_WITHOUT_CONDITION"
+    """Only the last clause of a kind may have no condition. Parameters: `clause`."""
+    COLUMN_INSERTED_TWICE = "COLUMN_INSERTED_TWICE"
+    """A list of columns to insert has one twice. Parameters: `column`."""
+    IDENTITY_COLUMN_INSERTED = "IDENTITY_COLUMN_INSERTED"
+    """An identity column gets values, which are the table's to give. Parameters: `column`."""
+    IDENTITY_COLUMN_UPDATED = "IDENTITY_COLUMN_UPDATED"
+    """An identity column is updated. Parameters: `column`."""
+    REPLACEMENT_COLUMN_NOT_FOUND = "REPLACEMENT_COLUMN_NOT_FOUND"
+    """A column that chooses the replaced rows does not exist. Parameters: `column`."""
+    NOT_A_PARTITION_COLUMN = "NOT_A_PARTITION_COLUMN"
+    """A value in PARTITION is that of a column by which the table is not partitioned. Parameters: `column`."""
+    TABLE_NOT_PARTITIONED = "TABLE_NOT_PARTITIONED"
+    """Partitions of a table without any are requested. Parameters: `table`."""
+    INVALID_OPTION_VALUE = "INVALID_OPTION_VALUE"
+    """An option has a value that it cannot have. Parameters: `option`, `value`, `values`."""
+    OPTIMIZE_FULL_WITHOUT_CLUSTERING = "OPTIMIZE_FULL_WITHOUT_CLUSTERING"
+    """OPTIMIZE FULL is of a table without clustering columns."""
+    UNKNOWN_MANIFEST = "UNKNOWN_MANIFEST"
+    """GENERATE has something to make other than manifests. Parameters: `mode`."""
     UNSUPPORTED_EXPRESSION = "UNSUPPORTED_EXPRESSION"
     """An expression is valid but deltafast does not evaluate it."""
     CAST_INVALID_INPUT = "CAST_INVALID_INPUT"
@@ -252,6 +284,46 @@ class ErrorCode(StrEnum):
     """REPLACE COLUMNS is not possible for a table with identity columns."""
     NOT_AN_IDENTITY_COLUMN = "NOT_AN_IDENTITY_COLUMN"
     """A column is not an identity column. Parameters: `column`."""
+    ADDED_COLUMN_NOT_NULL = "ADDED_COLUMN_NOT_NULL"
+    """A column cannot be added NOT NULL. Parameters: `column`."""
+    ADDED_COLUMN_WITH_VALUES = "ADDED_COLUMN_WITH_VALUES"
+    """A column cannot be added with values for rows that are there. Parameters: `column`."""
+    COLUMN_DEFAULTS_NOT_ENABLED = "COLUMN_DEFAULTS_NOT_ENABLED"
+    """A column's default needs the feature `allowColumnDefaults`. Parameters: `column`."""
+    LOCATION_SCHEMA_MISMATCH = "LOCATION_SCHEMA_MISMATCH"
+    """A table has another schema than the one at the location that a name is to get. Parameters: `path`."""
+    LOCATION_OF_PATH_TABLE = "LOCATION_OF_PATH_TABLE"
+    """The location of a table that is named by its path cannot change. Parameters: `path`."""
+    LOCATION_NOT_EMPTY = "LOCATION_NOT_EMPTY"
+    """A folder in which a table is to be created has other files. Parameters: `path`."""
+    BUCKETS_UNSUPPORTED = "BUCKETS_UNSUPPORTED"
+    """A table has no buckets. Parameters: `table`."""
+    INVALID_PARTITION_COLUMN_TYPE = "INVALID_PARTITION_COLUMN_TYPE"
+    """A table cannot be partitioned by a column of the type. Parameters: `column`, `data_type`."""
+    PARTITIONED_BY_IDENTITY_COLUMN = "PARTITIONED_BY_IDENTITY_COLUMN"
+    """A table cannot be partitioned by an identity column. Parameters: `column`."""
+    INVALID_IDENTITY_COLUMN_TYPE = "INVALID_IDENTITY_COLUMN_TYPE"
+    """Identity columns have another type. Parameters: `data_type`."""
+    IDENTITY_STEP_OF_ZERO = "IDENTITY_STEP_OF_ZERO"
+    """The values of an identity column would all be the same."""
+    INVALID_GENERATION_EXPRESSION = "INVALID_GENERATION_EXPRESSION"
+    """The expression of a generated column cannot be one. Parameters: `column`, `expression`."""
+    CHECK_NOT_BOOLEAN = "CHECK_NOT_BOOLEAN"
+    """A condition of a CHECK constraint has another type than BOOLEAN. Parameters: `constraint`, `expression`."""
+    TOO_MANY_CLUSTERING_COLUMNS = "TOO_MANY_CLUSTERING_COLUMNS"
+    """A table has more clustering columns than are possible. Parameters: `count`, `most`."""
+    CLUSTERED_AND_PARTITIONED = "CLUSTERED_AND_PARTITIONED"
+    """A partitioned table cannot be clustered."""
+    COLUMN_MAPPING_MODE_CHANGE = "COLUMN_MAPPING_MODE_CHANGE"
+    """The mode of column mapping cannot change in this way. Parameters: `from`, `to`."""
+    CATALOG_TABLE_NOT_FOUND = "CATALOG_TABLE_NOT_FOUND"
+    """The catalog has no table of the name. Parameters: `table`."""
+    PARTITIONS_NOT_MANAGED = "PARTITIONS_NOT_MANAGED"
+    """Partitions come and go with their rows. Parameters: `table`."""
+    TRUNCATED_PARTITION = "TRUNCATED_PARTITION"
+    """The partitions of a table are removed by DELETE."""
+    FRAME_SCHEMA_CHANGED = "FRAME_SCHEMA_CHANGED"
+    """The columns of a table have changed since a data frame was made of it. Parameters: `path`."""
     UNKNOWN_PROPERTY = "UNKNOWN_PROPERTY"
     """No table property has the name. Parameters: `property`."""
     UNSUPPORTED = "UNSUPPORTED"
@@ -508,6 +580,36 @@ ERROR_PARAMETERS: Final[dict[ErrorCode, tuple[str, ...]]] = {
     ErrorCode.NON_PARTITION_COLUMN_IN_PREDICATE: ("column",),
     ErrorCode.Z_ORDER_BY_PARTITION_COLUMN: ("column",),
     ErrorCode.Z_ORDER_COLUMN_NOT_FOUND: ("column",),
+    ErrorCode.PREDICATE_NOT_BOOLEAN: (
+        "expression",
+        "data_type",
+    ),
+    ErrorCode.UNCASTABLE_TYPE: (
+        "value",
+        "source_type",
+        "target_type",
+    ),
+    ErrorCode.NON_DETERMINISTIC_EXPRESSION: ("expression",),
+    ErrorCode.AGGREGATE_IN_PREDICATE: ("expression",),
+    ErrorCode.FIELD_NOT_FOUND: (
+        "field",
+        "parent",
+    ),
+    ErrorCode.MERGE_WITHOUT_CLAUSE: (),
+    ErrorCode.MERGE_CLAUSE_WITHOUT_CONDITION: ("clause",),
+    ErrorCode.COLUMN_INSERTED_TWICE: ("column",),
+    ErrorCode.IDENTITY_COLUMN_INSERTED: ("column",),
+    ErrorCode.IDENTITY_COLUMN_UPDATED: ("column",),
+    ErrorCode.REPLACEMENT_COLUMN_NOT_FOUND: ("column",),
+    ErrorCode.NOT_A_PARTITION_COLUMN: ("column",),
+    ErrorCode.TABLE_NOT_PARTITIONED: ("table",),
+    ErrorCode.INVALID_OPTION_VALUE: (
+        "option",
+        "value",
+        "values",
+    ),
+    ErrorCode.OPTIMIZE_FULL_WITHOUT_CLUSTERING: (),
+    ErrorCode.UNKNOWN_MANIFEST: ("mode",),
     ErrorCode.UNSUPPORTED_EXPRESSION: (),
     ErrorCode.CAST_INVALID_INPUT: (
         "value",
@@ -575,6 +677,41 @@ ERROR_PARAMETERS: Final[dict[ErrorCode, tuple[str, ...]]] = {
     ErrorCode.REPLACE_COLUMNS_UNSUPPORTED: (),
     ErrorCode.REPLACE_COLUMNS_WITH_IDENTITY: (),
     ErrorCode.NOT_AN_IDENTITY_COLUMN: ("column",),
+    ErrorCode.ADDED_COLUMN_NOT_NULL: ("column",),
+    ErrorCode.ADDED_COLUMN_WITH_VALUES: ("column",),
+    ErrorCode.COLUMN_DEFAULTS_NOT_ENABLED: ("column",),
+    ErrorCode.LOCATION_SCHEMA_MISMATCH: ("path",),
+    ErrorCode.LOCATION_OF_PATH_TABLE: ("path",),
+    ErrorCode.LOCATION_NOT_EMPTY: ("path",),
+    ErrorCode.BUCKETS_UNSUPPORTED: ("table",),
+    ErrorCode.INVALID_PARTITION_COLUMN_TYPE: (
+        "column",
+        "data_type",
+    ),
+    ErrorCode.PARTITIONED_BY_IDENTITY_COLUMN: ("column",),
+    ErrorCode.INVALID_IDENTITY_COLUMN_TYPE: ("data_type",),
+    ErrorCode.IDENTITY_STEP_OF_ZERO: (),
+    ErrorCode.INVALID_GENERATION_EXPRESSION: (
+        "column",
+        "expression",
+    ),
+    ErrorCode.CHECK_NOT_BOOLEAN: (
+        "constraint",
+        "expression",
+    ),
+    ErrorCode.TOO_MANY_CLUSTERING_COLUMNS: (
+        "count",
+        "most",
+    ),
+    ErrorCode.CLUSTERED_AND_PARTITIONED: (),
+    ErrorCode.COLUMN_MAPPING_MODE_CHANGE: (
+        "from",
+        "to",
+    ),
+    ErrorCode.CATALOG_TABLE_NOT_FOUND: ("table",),
+    ErrorCode.PARTITIONS_NOT_MANAGED: ("table",),
+    ErrorCode.TRUNCATED_PARTITION: (),
+    ErrorCode.FRAME_SCHEMA_CHANGED: ("path",),
     ErrorCode.UNKNOWN_PROPERTY: ("property",),
     ErrorCode.UNSUPPORTED: (),
     ErrorCode.UNSUPPORTED_FEATURE: ("feature",),

@@ -193,6 +193,38 @@ error_codes! {
     ZOrderByPartitionColumn = "Z_ORDER_BY_PARTITION_COLUMN" [column],
     /// A table is to be Z-ordered by a column that it does not have.
     ZOrderColumnNotFound = "Z_ORDER_COLUMN_NOT_FOUND" [column],
+    /// A predicate has another type than BOOLEAN.
+    PredicateNotBoolean = "PREDICATE_NOT_BOOLEAN" [expression data_type],
+    /// A value has a type that a column's type cannot take.
+    UncastableType = "UNCASTABLE_TYPE" [value source_type target_type],
+    /// An expression gives another value each time.
+    NonDeterministicExpression = "NON_DETERMINISTIC_EXPRESSION" [expression],
+    /// A predicate contains an aggregate.
+    AggregateInPredicate = "AGGREGATE_IN_PREDICATE" [expression],
+    /// A struct has no field of the name.
+    FieldNotFound = "FIELD_NOT_FOUND" [field parent],
+    /// A MERGE has no clause.
+    MergeWithoutClause = "MERGE_WITHOUT_CLAUSE" [],
+    /// Only the last clause of a kind may have no condition.
+    MergeClauseWithoutCondition = "MERGE_CLAUSE_WITHOUT_CONDITION" [clause],
+    /// A list of columns to insert has one twice.
+    ColumnInsertedTwice = "COLUMN_INSERTED_TWICE" [column],
+    /// An identity column gets values, which are the table's to give.
+    IdentityColumnInserted = "IDENTITY_COLUMN_INSERTED" [column],
+    /// An identity column is updated.
+    IdentityColumnUpdated = "IDENTITY_COLUMN_UPDATED" [column],
+    /// A column that chooses the replaced rows does not exist.
+    ReplacementColumnNotFound = "REPLACEMENT_COLUMN_NOT_FOUND" [column],
+    /// A value in PARTITION is that of a column by which the table is not partitioned.
+    NotAPartitionColumn = "NOT_A_PARTITION_COLUMN" [column],
+    /// Partitions of a table without any are requested.
+    TableNotPartitioned = "TABLE_NOT_PARTITIONED" [table],
+    /// An option has a value that it cannot have.
+    InvalidOptionValue = "INVALID_OPTION_VALUE" [option value values],
+    /// OPTIMIZE FULL is of a table without clustering columns.
+    OptimizeFullWithoutClustering = "OPTIMIZE_FULL_WITHOUT_CLUSTERING" [],
+    /// GENERATE has something to make other than manifests.
+    UnknownManifest = "UNKNOWN_MANIFEST" [mode],
     /// An expression is valid but deltafast does not evaluate it.
     UnsupportedExpression = "UNSUPPORTED_EXPRESSION" [],
 
@@ -283,6 +315,46 @@ error_codes! {
     ReplaceColumnsWithIdentity = "REPLACE_COLUMNS_WITH_IDENTITY" [],
     /// A column is not an identity column.
     NotAnIdentityColumn = "NOT_AN_IDENTITY_COLUMN" [column],
+    /// A column cannot be added NOT NULL.
+    AddedColumnNotNull = "ADDED_COLUMN_NOT_NULL" [column],
+    /// A column cannot be added with values for rows that are there.
+    AddedColumnWithValues = "ADDED_COLUMN_WITH_VALUES" [column],
+    /// A column's default needs the feature `allowColumnDefaults`.
+    ColumnDefaultsNotEnabled = "COLUMN_DEFAULTS_NOT_ENABLED" [column],
+    /// A table has another schema than the one at the location that a name is to get.
+    LocationSchemaMismatch = "LOCATION_SCHEMA_MISMATCH" [path],
+    /// The location of a table that is named by its path cannot change.
+    LocationOfPathTable = "LOCATION_OF_PATH_TABLE" [path],
+    /// A folder in which a table is to be created has other files.
+    LocationNotEmpty = "LOCATION_NOT_EMPTY" [path],
+    /// A table has no buckets.
+    BucketsUnsupported = "BUCKETS_UNSUPPORTED" [table],
+    /// A table cannot be partitioned by a column of the type.
+    InvalidPartitionColumnType = "INVALID_PARTITION_COLUMN_TYPE" [column data_type],
+    /// A table cannot be partitioned by an identity column.
+    PartitionedByIdentityColumn = "PARTITIONED_BY_IDENTITY_COLUMN" [column],
+    /// Identity columns have another type.
+    InvalidIdentityColumnType = "INVALID_IDENTITY_COLUMN_TYPE" [data_type],
+    /// The values of an identity column would all be the same.
+    IdentityStepOfZero = "IDENTITY_STEP_OF_ZERO" [],
+    /// The expression of a generated column cannot be one.
+    InvalidGenerationExpression = "INVALID_GENERATION_EXPRESSION" [column expression],
+    /// A condition of a CHECK constraint has another type than BOOLEAN.
+    CheckNotBoolean = "CHECK_NOT_BOOLEAN" [constraint expression],
+    /// A table has more clustering columns than are possible.
+    TooManyClusteringColumns = "TOO_MANY_CLUSTERING_COLUMNS" [count most],
+    /// A partitioned table cannot be clustered.
+    ClusteredAndPartitioned = "CLUSTERED_AND_PARTITIONED" [],
+    /// The mode of column mapping cannot change in this way.
+    ColumnMappingModeChange = "COLUMN_MAPPING_MODE_CHANGE" [from to],
+    /// The catalog has no table of the name.
+    CatalogTableNotFound = "CATALOG_TABLE_NOT_FOUND" [table],
+    /// Partitions come and go with their rows.
+    PartitionsNotManaged = "PARTITIONS_NOT_MANAGED" [table],
+    /// The partitions of a table are removed by DELETE.
+    TruncatedPartition = "TRUNCATED_PARTITION" [],
+    /// The columns of a table have changed since a data frame was made of it.
+    FrameSchemaChanged = "FRAME_SCHEMA_CHANGED" [path],
     /// No table property has the name.
     UnknownProperty = "UNKNOWN_PROPERTY" [property],
 

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::length_limits::ColumnLengths;
-use crate::error::{Error, Result, invariant, shown};
+use crate::error::{Error, ErrorCode, Result, invariant, shown};
 use crate::expr::{BoundExpr, BoundTree};
 use crate::file_writer::constraints::{
     ComputedColumn, ConditionKind, IdentityColumn, RowCondition, WriteRules,
@@ -207,6 +207,10 @@ impl TableConstraints {
                 "the generated column `{}` is made from `{base}`, which is generated itself",
                 rule.column
             ))
+            .with_code(
+                ErrorCode::InvalidGenerationExpression,
+                &[("column", &rule.column), ("expression", &base)],
+            )
             .at_column(&rule.column));
         }
         let condition = |kind: ConditionKind, named: &NamedExpression| {

@@ -84,7 +84,9 @@ impl IdentityColumn {
         if self.allow_explicit {
             return Ok(());
         }
-        Err(Error::invalid("the data gives values for an identity column that is GENERATED ALWAYS; leave the column out").at_column(&self.column))
+        Err(Error::invalid("the data gives values for an identity column that is GENERATED ALWAYS; leave the column out")
+            .with_code(ErrorCode::IdentityColumnInserted, &[("column", &self.column)])
+            .at_column(&self.column))
     }
 }
 

@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::commit::CommitOperation;
 use crate::commit::adds::all_live_adds;
 use crate::commit::finish::{CommitOptions, CommitResult, commit, json_string_list};
-use crate::error::{CallOption, Error, Result};
+use crate::error::{CallOption, Error, ErrorCode, Result};
 use crate::exec::CancellationToken;
 use crate::exec::now_ms;
 use crate::exec::uuid;
@@ -80,7 +80,8 @@ pub(super) fn table_definition(
             "a table cannot be both partitioned and clustered; give {} or {}",
             CallOption::PartitionBy,
             CallOption::ClusterBy
-        )));
+        ))
+        .with_code(ErrorCode::ClusteredAndPartitioned, &[]));
     }
     let mut context = TableChangeContext {
         allow_unknown: options.allow_unknown,
@@ -152,7 +153,11 @@ pub(super) fn checked_clustering(
         return Err(Error::invalid(format!(
             "a table can be clustered by at most {MOST_CLUSTERING} columns, not {}",
             columns.len()
-        )));
+        ))
+        .with_code(
+            ErrorCode::TooManyClusteringColumns,
+            &[("count", &columns.len()), ("most", &MOST_CLUSTERING)],
+        ));
     }
     let indexed = IndexedColumns::new(schema, metadata);
     let mut paths: Vec<Vec<String>> = Vec::new();
@@ -292,7 +297,7 @@ pub fn create(
         Vec::new(),
     )?;
     let (protocol, metadata, domains) = table_definition(schema, options, old)?;
-    let mut operation = CommitOperation::new(if old.is_some() {
+    let mut operation = CommitOperation::new(if options.mode == SaveMode::Overwrite {
         "CREATE OR REPLACE TABLE"
     } else {
         "CREATE TABLE"

@@ -175,7 +175,9 @@ fn check_partitioning(schema: &StructType, partition_columns: &[String]) -> Resu
             );
         }
         if field.metadata.contains_key("delta.identity.start") {
-            return Err(Error::invalid(format!("a table cannot be partitioned by the identity column `{name}`; cluster by it instead")).at_column(name));
+            return Err(Error::invalid(format!("a table cannot be partitioned by the identity column `{name}`; cluster by it instead"))
+                .with_code(ErrorCode::PartitionedByIdentityColumn, &[("column", name)])
+                .at_column(name));
         }
         if !field.data_type.is_primitive()
             || matches!(field.data_type, DataType::Void | DataType::Spark(_))
@@ -184,6 +186,10 @@ fn check_partitioning(schema: &StructType, partition_columns: &[String]) -> Resu
                 "a table cannot be partitioned by `{name}` of type {}",
                 field.data_type
             ))
+            .with_code(
+                ErrorCode::InvalidPartitionColumnType,
+                &[("column", name), ("data_type", &field.data_type)],
+            )
             .at_column(name));
         }
     }

@@ -541,7 +541,11 @@ fn check_mode_change(before: ColumnMapping, after: ColumnMapping) -> Result<()> 
         "`delta.columnMapping.mode` cannot go from `{}` to `{}` on an existing table{hint}",
         text(before),
         text(after)
-    )))
+    ))
+    .with_code(
+        ErrorCode::ColumnMappingModeChange,
+        &[("from", &text(before)), ("to", &text(after))],
+    ))
 }
 
 /// The schema with column mapping for every field; raises `maxColumnId`.
@@ -635,9 +639,10 @@ fn raise_protocol(
         && wanted.contains("clustering")
         && !metadata.partition_columns.is_empty()
     {
-        return Err(Error::invalid(
-            "a table cannot be both partitioned and clustered",
-        ));
+        return Err(
+            Error::invalid("a table cannot be both partitioned and clustered")
+                .with_code(ErrorCode::ClusteredAndPartitioned, &[]),
+        );
     }
     Ok(protocol)
 }

@@ -89,6 +89,10 @@ _SHIFTS: Final = {"<<": "shiftleft", ">>": "shiftright"}
 _MIRROR: Final = {"=": "=", "<=>": "<=>", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _COLLATED_OK: Final = frozenset(("isnull", "isnotnull"))
 _SHOWN_NAMES: Final = 8
+#: Functions of Spark that give another value each time.
+_NON_DETERMINISTIC: Final = frozenset(
+    ("rand", "random", "randn", "randstr", "uniform", "uuid", "shuffle", "monotonically_increasing_id")
+)
 
 
 class Binder:
@@ -125,7 +129,15 @@ class Binder:
             return Lit(None, BOOLEAN)
         if bound.type != BOOLEAN:
             hint = "compare it with something, for a filter must be true or false"
-            raise invalid(f"the predicate is of type {sql_name(bound.type)}, not BOOLEAN", self.text, None, hint)
+            kind = sql_name(bound.type)
+            raise invalid(
+                f"the predicate is of type {kind}, not BOOLEAN",
+                self.text,
+                None,
+                hint,
+                code=ErrorCode.PREDICATE_NOT_BOOLEAN,
+                parameters={"expression": self.text, "data_type": kind},
+            )
         return bound
 
     def _bind(self, node: Syntax) -> Node:  # noqa: C901, PLR0911, PLR0912 - one line a kind of node
@@ -217,7 +229,14 @@ class Binder:
             return found[0]
         if found:
             names = ", ".join(f"`{f.name}`" for f in found)
-            self.wrong(f"the name {shown!r} is ambiguous: {names}", pos, "write it in the exact case of one of them")
+            raise invalid(
+                f"the name {shown!r} is ambiguous: {names}",
+                self.text,
+                pos,
+                "write it in the exact case of one of them",
+                code=ErrorCode.AMBIGUOUS_COLUMN,
+                parameters={"column": shown},
+            )
         hint = _near_names(name, [f.name for f in level.fields])
         if isinstance(name, ExactName):
             hint = f"{hint} ({DOUBLE_QUOTES})"
@@ -677,7 +696,9 @@ class Binder:
 
             near = get_close_matches(name, FUNCTIONS, n=1, cutoff=0.75)
             hint = f"did you mean {near[0]}()?" if near else "docs/sql.md lists those that are"
-            self.refuse(f"the function {name}() is not supported", node.pos, hint)
+            code = ErrorCode.NON_DETERMINISTIC_EXPRESSION if name in _NON_DETERMINISTIC else None
+            what = f"the function {name}() is not supported"
+            raise unsupported(what, self.text, node.pos, hint, code=code, parameters={"expression": f"{name}()"})
         args = [self.bind(a) for a in node.args]
         if self._ambiguities is not None:
             if name == "concat" and all(is_string(arg.type) or is_integral(arg.type) for arg in args):

@@ -8,7 +8,7 @@ fit is an error.
 from __future__ import annotations
 
 import copy
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from deltafast._expr import UnsupportedExpressionError, bind_predicate, coercion, read_schema, syntax, types
 from deltafast._expr.binder import Binder
@@ -69,8 +69,13 @@ def bind_constraints(
     schema, context = read_schema(schema_string), context.for_log()
     bound = copy.deepcopy(constraints)
     for check in bound["checks"]:
-        what = f"the constraint `{check['name']}`"
-        check["tree"] = _named(what, lambda sql=check["sql"]: _condition(sql, schema, context))
+        name, sql = check["name"], check["sql"]
+        check["tree"] = _named(
+            f"the constraint `{name}`",
+            lambda sql=sql: _condition(sql, schema, context),
+            {ErrorCode.PREDICATE_NOT_BOOLEAN: ErrorCode.CHECK_NOT_BOOLEAN},
+            {"constraint": name, "expression": sql},
+        )
     # A default does not depend on the row.
     for values, described, columns in (
         (bound["generated"], "generated column", schema),
@@ -80,7 +85,10 @@ def bind_constraints(
             what = f"the {described} `{value['name']}`"
             column = _column(schema, value["name"])
             value["tree"] = _named(
-                what, lambda sql=value["sql"], k=columns, c=column: _stored_value(sql, k, c, context)
+                what,
+                lambda sql=value["sql"], k=columns, c=column: _stored_value(sql, k, c, context),
+                _OF_GENERATED,
+                {"column": value["name"], "expression": value["sql"]},
             )
     if predicate is not None:
         bound["predicate"] = predicate
@@ -240,7 +248,13 @@ def _target(schema: types.Struct, name: str, dialect: Dialect) -> tuple[tuple[st
             )
             hint = f" ({DOUBLE_QUOTES})" if isinstance(part, syntax.ExactName) else ""
             message = f"{shown} has no {'field' if path else 'column'} `{part}`; {has}{hint}"
-            raise InvalidArgumentError(message)
+            if path:
+                raise InvalidArgumentError(
+                    message,
+                    code=ErrorCode.FIELD_NOT_FOUND,
+                    parameters={"field": part, "parent": ".".join(path)},
+                )
+            raise InvalidArgumentError(message, code=ErrorCode.COLUMN_NOT_FOUND, parameters={"column": part})
         path.append(field.name)
         level = field.type
     return tuple(path), level
@@ -261,11 +275,33 @@ def bare_name(name: str, dialect: Dialect) -> str:
     return name
 
 
-def _named(what: str, bind: Callable[[], BoundTree]) -> BoundTree:
+#: Codes of expressions that a generated column cannot have, and that of the column.
+_OF_GENERATED: Final[dict[ErrorCode, ErrorCode]] = {
+    ErrorCode.NON_DETERMINISTIC_EXPRESSION: ErrorCode.INVALID_GENERATION_EXPRESSION,
+    ErrorCode.UNCASTABLE_TYPE: ErrorCode.INVALID_GENERATION_EXPRESSION,
+}
+
+
+def _named(
+    what: str,
+    bind: Callable[[], BoundTree],
+    codes: Mapping[ErrorCode, ErrorCode] | None = None,
+    parameters: Mapping[str, str] | None = None,
+) -> BoundTree:
+    """Return a bound expression; an error says of what it is.
+
+    Args:
+        what: What it is, for messages.
+        bind: Binds it.
+        codes: The codes that errors get for their own.
+        parameters: The parameters of these codes.
+    """
     try:
         return bind()
     except InvalidArgumentError as error:
         error.args = (f"{what} cannot be evaluated: {error}",)
+        if codes is not None and error.code in codes:
+            error.code, error.parameters = codes[error.code], dict(parameters or {})
         raise
 
 
@@ -339,7 +375,12 @@ def bound_value(
         found = simplify(by_field_names(found, column), zone)
     if found.type not in (column, types.VOID) and not is_cast_by_core(found, binder.dialect, mode):
         if not coercion.can_cast(found.type, column, CastMode.ANSI):
-            msg = f"{sql!r} is of type {types.sql_name(found.type)}, the column of type {types.sql_name(column)}"
-            raise InvalidArgumentError(msg)
+            source, target = types.sql_name(found.type), types.sql_name(column)
+            msg = f"{sql!r} is of type {source}, the column of type {target}"
+            raise InvalidArgumentError(
+                msg,
+                code=ErrorCode.UNCASTABLE_TYPE,
+                parameters={"value": sql, "source_type": source, "target_type": target},
+            )
         found = simplify(Cast(found, column, mode), zone)
     return Bound(found, ansi=binder.ansi, zone=zone)

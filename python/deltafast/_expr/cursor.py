@@ -165,13 +165,13 @@ class TokenCursor:
 
     # --- errors ----------------------------------------------------------------------------------
 
-    def fail(self, what: str) -> NoReturn:
+    def fail(self, what: str, code: ErrorCode = ErrorCode.EXPRESSION_SYNTAX_ERROR) -> NoReturn:
         """Raise an error with what was expected and the current token."""
         token = self.token
         # A string literal can be as long as the statement.
         found = "the end" if token.kind is token_kind.END else repr(token.text[:40])
         hint = DOUBLE_QUOTES if token.kind is token_kind.EXACT else self.hint
-        code, parameters = ErrorCode.EXPRESSION_SYNTAX_ERROR, {"expression": self.text}
+        parameters = {"expression": self.text} if code is ErrorCode.EXPRESSION_SYNTAX_ERROR else {}
         raise self.error(f"{what}, found {found}", token.pos, hint, code=code, parameters=parameters)
 
     def error(

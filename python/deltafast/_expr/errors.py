@@ -58,6 +58,14 @@ def invalid(
     return InvalidArgumentError(f"{what}{where(text, pos)}; {hint}", code=code, parameters=parameters)
 
 
-def unsupported(what: str, text: str, pos: int | None, hint: str) -> UnsupportedExpressionError:
+def unsupported(
+    what: str,
+    text: str,
+    pos: int | None,
+    hint: str,
+    *,
+    code: ErrorCode | None = None,
+    parameters: Mapping[str, str] | None = None,
+) -> UnsupportedExpressionError:
     """Return the error of an expression that cannot be evaluated."""
-    return UnsupportedExpressionError(f"{what}{where(text, pos)}; {hint}")
+    return UnsupportedExpressionError(f"{what}{where(text, pos)}; {hint}", code=code, parameters=parameters)

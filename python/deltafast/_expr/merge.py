@@ -13,7 +13,7 @@ from deltafast._call_options import option
 from deltafast._expr import coercion, types
 from deltafast._expr.binder import Binder
 from deltafast._expr.constraints import bare_name, is_cast_by_core, quotes_hint
-from deltafast._expr.errors import UnsupportedExpressionError
+from deltafast._expr.errors import UnsupportedExpressionError, invalid
 from deltafast._expr.parser import parse
 from deltafast._expr.session_calls import uses_session
 from deltafast._expr.simplify import simplify
@@ -21,7 +21,7 @@ from deltafast._expr.syntax import ExactName, Name
 from deltafast._expr.syntax_sql import sql_text
 from deltafast._expr.tree import Bound, Call, Cast, CastMode, Col, In, Lit, Node, SessionCall, joined, walk
 from deltafast._expr.types import BOOLEAN, STRING, VOID, Array, DataType, Field, Map, Struct
-from deltafast.exceptions import InvalidArgumentError
+from deltafast.exceptions import ErrorCode, InvalidArgumentError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -294,7 +294,14 @@ class _Binder(Binder):
         known = [side for side in self._allowed if _find(self._sides.schemas[side], parts[0])]
         if len(known) > 1:
             names = " or ".join(f"{self._sides.aliases[side]}.{parts[0]}" for side in known)
-            self.wrong(f"the name {parts[0]!r} is ambiguous", pos, f"write {names}")
+            raise invalid(
+                f"the name {parts[0]!r} is ambiguous",
+                self.text,
+                pos,
+                f"write {names}",
+                code=ErrorCode.AMBIGUOUS_COLUMN,
+                parameters={"column": parts[0]},
+            )
         if not known and rest:
             aliases = self._sides.aliases
             hint = f"the table is called {aliases[TARGET]!r} here, the source {aliases[SOURCE]!r}"

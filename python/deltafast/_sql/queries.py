@@ -11,7 +11,7 @@ import pyarrow.dataset as pads
 
 from deltafast._handle import handle_of
 from deltafast._interop.duckdb_query import connect, interruptible, refused_access, source_of, streamed, unknown_table
-from deltafast._sql.run_maintenance import facts_of
+from deltafast._sql.run_describe import facts_of
 from deltafast._sql.tables import Tables
 from deltafast._sql.tree import Changes, Facts, Query, TableName
 from deltafast._util.values import from_epoch_ms, to_epoch_ms

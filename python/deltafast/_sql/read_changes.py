@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from deltafast._ops.merge_clause import ClauseKind, MergeAction
 from deltafast._sql.tree import Assignment, Clause, Delete, Expression, Insert, InsertMode, Merge, Update
+from deltafast.exceptions import ErrorCode
 
 if TYPE_CHECKING:
     from deltafast._sql.reader import Reader
@@ -28,7 +29,7 @@ def read_insert(reader: Reader) -> Insert:
     alias = None
     if reader.peek("AS") or (reader.ahead().upper == "REPLACE" and reader.ahead(2).upper == "ON"):
         alias = reader.alias()
-    partition = _partition(reader) if reader.accept("PARTITION") else ()
+    partition = read_partition(reader) if reader.accept("PARTITION") else ()
     mode = InsertMode.OVERWRITE if overwrite else InsertMode.APPEND
     condition, using = None, ()
     columns, by_name = _columns(reader)
@@ -57,12 +58,14 @@ def _columns(reader: Reader) -> tuple[tuple[str, ...], bool]:
         for n, name in enumerate(low):
             if name in low[:n]:
                 what = f"the column `{columns[n]}` is named twice"
-                raise reader.error(what, reader.token.pos, "name each column once")
+                code, named = ErrorCode.COLUMN_INSERTED_TWICE, {"column": columns[n]}
+                raise reader.error(what, reader.token.pos, "name each column once", code=code, parameters=named)
         return columns, False
     return (), False
 
 
-def _partition(reader: Reader) -> tuple[tuple[str, Expression | None], ...]:
+def read_partition(reader: Reader) -> tuple[tuple[str, Expression | None], ...]:
+    """`(column [= value], ..)` after PARTITION."""
     out: list[tuple[str, Expression | None]] = []
     reader.expect_op("(")
     while True:
@@ -97,7 +100,11 @@ def read_delete(reader: Reader) -> Delete:
 def read_truncate(reader: Reader) -> Delete:
     """`TRUNCATE TABLE t`."""
     reader.expect("TRUNCATE", "TABLE")
-    return Delete(reader.table(), None, None)
+    target = reader.table()
+    if reader.peek("PARTITION"):
+        what, hint = "TRUNCATE of partitions is not supported", "write DELETE FROM t WHERE .."
+        raise reader.error(what, reader.token.pos, hint, code=ErrorCode.TRUNCATED_PARTITION)
+    return Delete(target, None, None)
 
 
 def read_update(reader: Reader) -> Update:
@@ -143,7 +150,7 @@ def read_merge(reader: Reader) -> Merge:
     while reader.peek("WHEN"):
         clauses.append(_clause(reader))
     if not clauses:
-        reader.fail("expected WHEN MATCHED or WHEN NOT MATCHED")
+        reader.fail("expected WHEN MATCHED or WHEN NOT MATCHED", ErrorCode.MERGE_WITHOUT_CLAUSE)
     return Merge(target, alias, source, source_alias, on, tuple(clauses), evolve, columns)
 
 

@@ -9,7 +9,8 @@ from deltafast._delta_keys import GENERATION_EXPRESSION, IDENTITY_ALLOW_EXPLICIT
 from deltafast._expr import token_kind, types
 from deltafast._expr.type_parser import SIMPLE_TYPES, read_decimal, read_numbers
 from deltafast._types import array_of, map_of, spark_name, transform
-from deltafast.schema import Field, PrimitiveType, parse_type
+from deltafast.exceptions import ErrorCode
+from deltafast.schema import Field, PrimitiveType, parse_type, tree_of
 
 if TYPE_CHECKING:
     from deltafast._sql.reader import Reader
@@ -69,7 +70,8 @@ def _generated(reader: Reader, kind: DataType, metadata: dict[str, Any], pos: in
         metadata[GENERATION_EXPRESSION] = reader.bracketed().text
         return
     if kind != PrimitiveType("long"):
-        raise reader.error("an identity column must be BIGINT", pos, "write BIGINT")
+        code, given = ErrorCode.INVALID_IDENTITY_COLUMN_TYPE, {"data_type": spark_name(tree_of(kind))}
+        raise reader.error("an identity column must be BIGINT", pos, "write BIGINT", code=code, parameters=given)
     start, step = 1, 1
     if reader.accept_op("("):
         while not reader.accept_op(")"):
@@ -83,7 +85,8 @@ def _generated(reader: Reader, kind: DataType, metadata: dict[str, Any], pos: in
                 reader.fail("expected START WITH or INCREMENT BY")
             reader.accept_op(",")
     if step == 0:
-        raise reader.error("an identity column cannot step by 0", pos, "use INCREMENT BY 1")
+        code = ErrorCode.IDENTITY_STEP_OF_ZERO
+        raise reader.error("an identity column cannot step by 0", pos, "use INCREMENT BY 1", code=code)
     metadata[IDENTITY_START] = start
     metadata[IDENTITY_STEP] = step
     metadata[IDENTITY_ALLOW_EXPLICIT_INSERT] = by_default

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from deltafast._expr import token_kind
+from deltafast._sql.read_changes import read_partition
 from deltafast._sql.tree import (
     SYMLINK_MANIFEST,
     Describe,
@@ -17,6 +18,7 @@ from deltafast._sql.tree import (
     ShowKind,
     Vacuum,
 )
+from deltafast.exceptions import ErrorCode
 
 if TYPE_CHECKING:
     from deltafast._sql.reader import Reader
@@ -120,7 +122,7 @@ def read_restore(reader: Reader) -> Restore:
 
 
 def read_describe(reader: Reader) -> Describe:
-    """`DESCRIBE DETAIL | HISTORY | [TABLE] [EXTENDED] t [LIMIT n]`."""
+    """`DESCRIBE DETAIL t`, `DESCRIBE HISTORY t [LIMIT n]`, `DESCRIBE [TABLE] [EXTENDED | FORMATTED] t [column]`."""
     reader.advance()
     kind = DescribeKind.TABLE
     if reader.peek("DETAIL") and reader.ahead().kind is not token_kind.END:
@@ -131,14 +133,17 @@ def read_describe(reader: Reader) -> Describe:
         kind = DescribeKind.HISTORY
     else:
         reader.accept("TABLE")
-        reader.accept("EXTENDED")
+        if reader.ahead().kind is not token_kind.END and reader.accept_any("EXTENDED", "FORMATTED"):
+            kind = DescribeKind.EXTENDED
     target = reader.table_or_place()
     limit = reader.whole_number() if kind is DescribeKind.HISTORY and reader.accept("LIMIT") else None
+    if kind in (DescribeKind.TABLE, DescribeKind.EXTENDED) and not reader.at_end:
+        return Describe(target, DescribeKind.COLUMN, column=reader.path())
     return Describe(target, kind, limit)
 
 
 def read_show(reader: Reader) -> Show:
-    """`SHOW TBLPROPERTIES t [('key')]`, `SHOW COLUMNS IN t`, `SHOW PARTITIONS t`."""
+    """`SHOW TBLPROPERTIES t [('key')]`, `COLUMNS IN t`, `PARTITIONS t [PARTITION (..)]`, `CREATE TABLE t`."""
     reader.expect("SHOW")
     if reader.accept("TBLPROPERTIES"):
         target, key = reader.table(), None
@@ -151,8 +156,12 @@ def read_show(reader: Reader) -> Show:
             reader.fail("expected IN")
         return Show(reader.table(), ShowKind.COLUMNS)
     if reader.accept("PARTITIONS"):
-        return Show(reader.table(), ShowKind.PARTITIONS)
-    reader.absent(f"SHOW {reader.token.text[:40]}", "there are SHOW TBLPROPERTIES, SHOW COLUMNS and SHOW PARTITIONS")
+        target = reader.table()
+        return Show(target, ShowKind.PARTITIONS, partition=read_partition(reader) if reader.accept("PARTITION") else ())
+    if reader.accept("CREATE", "TABLE"):
+        return Show(reader.table(), ShowKind.CREATE_TABLE)
+    hint = "there are SHOW TBLPROPERTIES, SHOW COLUMNS, SHOW PARTITIONS and SHOW CREATE TABLE"
+    reader.absent(f"SHOW {reader.token.text[:40]}", hint)
 
 
 def read_generate(reader: Reader) -> Generate:
@@ -161,6 +170,7 @@ def read_generate(reader: Reader) -> Generate:
     pos = reader.token.pos
     name = reader.name_part(SYMLINK_MANIFEST)
     if name.lower() != SYMLINK_MANIFEST:
-        raise reader.error(f"{name!r} cannot be generated", pos, f"there is {SYMLINK_MANIFEST}")
+        hint, code = f"there is {SYMLINK_MANIFEST}", ErrorCode.UNKNOWN_MANIFEST
+        raise reader.error(f"{name!r} cannot be generated", pos, hint, code=code, parameters={"mode": name})
     reader.expect("FOR", "TABLE")
     return Generate(reader.table_or_place())

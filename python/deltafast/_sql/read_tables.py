@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 
 from deltafast._expr import token_kind
+from deltafast._expr.errors import unsupported
 from deltafast._expr.types import DECLARED_TYPE
 from deltafast._sql.read_columns import read_column, read_columns, read_type
 from deltafast._sql.tree import (
@@ -57,7 +58,7 @@ def read_create(reader: Reader) -> CreateTable | Clone:
     parts: dict[str, Any] = {}
     if reader.is_op("(") and not reader.at_query():
         parts["columns"] = read_columns(reader)
-    _clauses(reader, parts)
+    _clauses(reader, parts, target.name)
     if reader.accept("AS") or reader.at_query():
         if "columns" in parts:
             reader.fail("columns are given, or a query; expected the end of the statement")
@@ -86,8 +87,8 @@ def _mode(reader: Reader) -> CreateMode:
     return CreateMode.IF_NOT_EXISTS
 
 
-def _clauses(reader: Reader, parts: dict[str, Any]) -> None:  # noqa: C901 - one line a clause
-    """Read the clauses between the columns and the query, in any order."""
+def _clauses(reader: Reader, parts: dict[str, Any], name: str) -> None:  # noqa: C901 - one line a clause
+    """Read the clauses of a table of this name between the columns and the query, in any order."""
     while True:
         pos = reader.token.pos
         if reader.accept("USING"):
@@ -105,7 +106,11 @@ def _clauses(reader: Reader, parts: dict[str, Any]) -> None:  # noqa: C901 - one
             key, value = "comment", reader.string_text()
         elif reader.accept("LOCATION"):
             key, value = "location", reader.string_text()
-        elif reader.peek("CLUSTERED", "BY") or reader.accept("STORED", "AS") or reader.peek("ROW", "FORMAT"):
+        elif reader.peek("CLUSTERED", "BY"):
+            what = "buckets are not supported"
+            code = ErrorCode.BUCKETS_UNSUPPORTED
+            raise reader.error(what, pos, "write CLUSTER BY (columns)", code=code, parameters={"table": name})
+        elif reader.accept("STORED", "AS") or reader.peek("ROW", "FORMAT"):
             reader.absent("a table of Hive's", "leave this out")
         else:
             return
@@ -170,7 +175,12 @@ def read_alter(reader: Reader) -> Alter:
             return Alter(target, read(reader))
     for words, hint in _ABSENT.items():
         if reader.peek(*words.split()):
-            reader.absent(f"ALTER TABLE .. {words}", hint, pos)
+            what, code, given = f"ALTER TABLE .. {words} is not supported", None, {"path": target.name}
+            if words == "SET LOCATION" and target.by_path:
+                code = ErrorCode.LOCATION_OF_PATH_TABLE
+            elif words.endswith(("PARTITION", "PARTITIONS")):
+                code, given = ErrorCode.PARTITIONS_NOT_MANAGED, {"table": target.name}
+            raise unsupported(what, reader.text, pos, hint, code=code, parameters=given)
     reader.fail("expected a change of the table, such as ADD COLUMNS, SET TBLPROPERTIES or CLUSTER BY")
 
 

@@ -13,7 +13,7 @@ from deltafast._expr.cursor import TokenCursor
 from deltafast._expr.parser import ADDITION, MAX_DEPTH, ExpressionParser
 from deltafast._sql.query_text import read_named, read_query, suffixed
 from deltafast._sql.tree import Default, Expression, Query, Source, TableName, TimeTravel, Values
-from deltafast.exceptions import InvalidArgumentError
+from deltafast.exceptions import ErrorCode, InvalidArgumentError
 
 if TYPE_CHECKING:
     from deltafast._sql.query_text import Named
@@ -49,14 +49,16 @@ class Reader(TokenCursor):
 
     # --- errors ----------------------------------------------------------------------------------
 
-    def fail(self, what: str) -> NoReturn:
+    def fail(self, what: str, code: ErrorCode = ErrorCode.EXPRESSION_SYNTAX_ERROR) -> NoReturn:
         """Raise an error with what was expected and what was found."""
         token = self.token
         if token.kind is token_kind.BROKEN:
             if self.text[token.pos] == ";":
                 raise self.error("one statement at a time", token.pos, "call sql() for each of them")
-            raise InvalidArgumentError(token.text)
-        super().fail(what)
+            raise InvalidArgumentError(
+                token.text, code=ErrorCode.EXPRESSION_SYNTAX_ERROR, parameters={"expression": self.text}
+            )
+        super().fail(what, code)
 
     def absent(self, what: str, hint: str, pos: int | None = None) -> NoReturn:
         """Refuse a construct that this release does not support."""

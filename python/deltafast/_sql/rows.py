@@ -22,7 +22,7 @@ from deltafast.exceptions import ErrorCode, InvalidArgumentError
 from deltafast.schema import Schema
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from deltafast._core_types import BoundTree
     from deltafast._sql.tables import Tables
@@ -52,7 +52,7 @@ def inserted_rows(insert: Insert, table: DeltaTable, tables: Tables) -> pa.Table
     Raises:
         InvalidArgumentError: The number of columns differs from the table's, or the table does not have a name.
     """
-    fixed = constants(insert, table, tables.zone)
+    fixed = constants(insert.partition, table, tables.zone)
     if isinstance(insert.source, Values):
         if insert.by_name:
             message = "VALUES have no names: leave BY NAME out"
@@ -63,16 +63,17 @@ def inserted_rows(insert: Insert, table: DeltaTable, tables: Tables) -> pa.Table
     return _typed(rows, names, table, fixed, tables.zone)
 
 
-def constants(insert: Insert, table: DeltaTable, zone: str) -> dict[str, Any]:
+def constants(partition: Iterable[tuple[str, Expression | None]], table: DeltaTable, zone: str) -> dict[str, Any]:
     """Return the values of PARTITION, by column."""
     schema = read_schema(table.schema().to_json())
     partitions = {name.lower(): name for name in table.metadata().partition_columns}
     out: dict[str, Any] = {}
-    for given, value in insert.partition:
+    for given, value in partition:
         name = partitions.get(given.lower())
         if name is None:
             message = f"`{given}` is not a partition column; the table has {', '.join(partitions.values()) or 'none'}"
-            raise InvalidArgumentError(message)
+            code = ErrorCode.NOT_A_PARTITION_COLUMN
+            raise InvalidArgumentError(message, code=code, parameters={"column": given})
         if value is not None:
             kind = schema.named(name)[0].type
             out[name] = cell(value.text, kind, ExpressionContext(zone=zone, ansi=handle_of(table).ansi))
@@ -130,12 +131,16 @@ def default_of(field: Field) -> str | None:
     Raises:
         InvalidArgumentError: The column is a generated or identity column.
     """
-    metadata = field.metadata
-    if any(key.startswith((GENERATION_EXPRESSION, IDENTITY)) for key in metadata):
+    if _is_generated(field):
         message = f"the values of `{field.name}` are made by the table: leave the column out"
         raise InvalidArgumentError(message)
-    default = metadata.get("CURRENT_DEFAULT")
+    default = field.metadata.get("CURRENT_DEFAULT")
     return None if default is None else with_single_quotes(str(default))
+
+
+def _is_generated(field: Field) -> bool:
+    """Return whether a column is a generated or identity column."""
+    return any(key.startswith((GENERATION_EXPRESSION, IDENTITY)) for key in field.metadata)
 
 
 def _literal_rows(
@@ -167,8 +172,13 @@ def _literal_rows(
             error.args = (f"a value of `{name}`: {error}",)
             raise
     if not columns and not fixed:
-        message = "every value is DEFAULT: give at least one column a value"
-        raise InvalidArgumentError(message)
+        # A row needs a column, other than those that the table generates.
+        name = next((name for name, field in fields.items() if not _is_generated(field)), None)
+        if name is None:
+            message = "the table generates the values of all columns: give at least one a value"
+            raise InvalidArgumentError(message)
+        strings = [default_of(fields[name])] * len(values.rows)
+        columns[name] = column(strings, kinds[name], arrow.field(name).type, context)
     for name, value in fixed.items():
         columns[name] = pa.array([value] * len(values.rows), arrow.field(name).type)
     return pa.table(columns)

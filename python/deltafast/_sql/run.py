@@ -40,7 +40,8 @@ def sql(
     Statements are those of delta-spark: SELECT with `VERSION AS OF`, `TIMESTAMP AS OF`, `t@v5` and `table_changes(..)`;
     INSERT INTO, OVERWRITE, REPLACE WHERE, USING and ON; UPDATE, DELETE, TRUNCATE, MERGE; CREATE and REPLACE TABLE with
     columns, AS SELECT or SHALLOW CLONE; ALTER TABLE, COMMENT ON TABLE; OPTIMIZE, VACUUM, RESTORE, CONVERT TO DELTA,
-    GENERATE; DESCRIBE DETAIL, HISTORY and TABLE; SHOW TBLPROPERTIES, COLUMNS and PARTITIONS.
+    GENERATE; DESCRIBE DETAIL, HISTORY and TABLE; SHOW TBLPROPERTIES, COLUMNS, PARTITIONS
+    and CREATE TABLE.
 
     Conditions and values of statements have the semantics of Spark 4 in ANSI mode. Queries, also those within
     INSERT, CREATE and MERGE, are DuckDB's SQL with DuckDB's semantics.

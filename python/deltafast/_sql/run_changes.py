@@ -9,7 +9,7 @@ import pyarrow as pa
 from deltafast._expr import token_kind
 from deltafast._expr.lexer import tokenize
 from deltafast._expr.syntax_sql import literal
-from deltafast._ops.merge_clause import ClauseKind, MergeClause
+from deltafast._ops.merge_clause import ClauseKind, MergeAction, MergeClause
 from deltafast._sql.answers import counts
 from deltafast._sql.expressions import check_comparisons, check_strings, plain, qualified, unqualified
 from deltafast._sql.rows import constants, default_of, inserted_rows
@@ -65,7 +65,7 @@ def run_insert(insert: Insert, tables: Tables) -> pa.RecordBatchReader:
         options["replace_on"] = _sides(insert.condition, insert, tables.dialect)
     elif insert.mode is InsertMode.OVERWRITE and tables.replaces_partitions() and table.metadata().partition_columns:
         options["partition_overwrite_mode"] = "dynamic"
-    elif insert.mode is InsertMode.OVERWRITE and (fixed := constants(insert, table, tables.zone)):
+    elif insert.mode is InsertMode.OVERWRITE and (fixed := constants(insert.partition, table, tables.zone)):
         options["predicate"] = " AND ".join(equal(name, value) for name, value in fixed.items())
     if insert.evolve:
         options["schema_mode"] = "merge"
@@ -314,7 +314,9 @@ def check_order(clauses: Sequence[MergeClause]) -> None:
                 f"When there are more than one {kind.value} clauses in a MERGE statement, only the last {kind.value} "
                 "clause can omit the condition"
             )
-            raise InvalidArgumentError(message)
+            raise InvalidArgumentError(
+                message, code=ErrorCode.MERGE_CLAUSE_WITHOUT_CONDITION, parameters={"clause": kind.value}
+            )
 
 
 def _clause_of(clause: Clause, table: DeltaTable, names: Mapping[Path, str], dialect: Dialect) -> MergeClause:
@@ -335,7 +337,11 @@ def _clause_of(clause: Clause, table: DeltaTable, names: Mapping[Path, str], dia
     }
     if len(values) < len(clause.assignments):
         message = "a clause of the MERGE gives a column two values"
-        raise InvalidArgumentError(message)
+        columns = [assignment.column[-1].lower() for assignment in clause.assignments]
+        twice = next(column for column in columns if columns.count(column) > 1)
+        is_insert = clause.action is MergeAction.INSERT
+        code = ErrorCode.COLUMN_INSERTED_TWICE if is_insert else ErrorCode.COLUMN_ASSIGNED_TWICE
+        raise InvalidArgumentError(message, code=code, parameters={"column": twice})
     return MergeClause(clause.kind, clause.action, condition, values)
 
 

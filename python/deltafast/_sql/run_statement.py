@@ -6,15 +6,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from deltafast._sql import tree
 from deltafast._sql.run_changes import run_delete, run_insert, run_merge, run_update
-from deltafast._sql.run_maintenance import (
-    run_describe,
-    run_generate,
-    run_optimize,
-    run_reorg,
-    run_restore,
-    run_show,
-    run_vacuum,
-)
+from deltafast._sql.run_describe import run_describe, run_show
+from deltafast._sql.run_maintenance import run_generate, run_optimize, run_reorg, run_restore, run_vacuum
 from deltafast._sql.run_tables import run_alter, run_clone, run_convert, run_create
 
 if TYPE_CHECKING:

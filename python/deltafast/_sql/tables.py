@@ -125,6 +125,10 @@ class Tables:
         """Return the full name of a table in a catalog; None for other tables."""
         return None
 
+    def catalog_entry(self, ref: TableName) -> dict[str, str]:  # noqa: ARG002 - the same
+        """Return what a catalog says of a table, by the names of DESCRIBE EXTENDED; empty for other tables."""
+        return {}
+
     def rows(self, query: Query) -> pa.RecordBatchReader:
         """Return the rows of a query, by the engine that runs the statement."""
         raise NotImplementedError

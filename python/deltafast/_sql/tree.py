@@ -467,15 +467,18 @@ class DescribeKind(Enum):
     DETAIL = "DETAIL"
     HISTORY = "HISTORY"
     TABLE = "TABLE"
+    EXTENDED = "EXTENDED"
+    COLUMN = "COLUMN"
 
 
 @dataclass(frozen=True)
 class Describe:
-    """DESCRIBE DETAIL, HISTORY and TABLE."""
+    """DESCRIBE DETAIL, HISTORY and TABLE [EXTENDED], or of a column."""
 
     target: TableName
     kind: DescribeKind
     limit: int | None = None
+    column: Path = ()
 
 
 class ShowKind(Enum):
@@ -484,15 +487,18 @@ class ShowKind(Enum):
     PROPERTIES = "TBLPROPERTIES"
     COLUMNS = "COLUMNS"
     PARTITIONS = "PARTITIONS"
+    CREATE_TABLE = "CREATE TABLE"
 
 
 @dataclass(frozen=True)
 class Show:
-    """SHOW TBLPROPERTIES, COLUMNS and PARTITIONS."""
+    """SHOW TBLPROPERTIES, COLUMNS, PARTITIONS and CREATE TABLE."""
 
     target: TableName
     kind: ShowKind
     key: str | None = None
+    #: The values of PARTITION, by column.
+    partition: tuple[tuple[str, Expression | None], ...] = ()
 
 
 @dataclass(frozen=True)

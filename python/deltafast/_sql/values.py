@@ -16,7 +16,7 @@ from deltafast._expr.parser import parse
 from deltafast._expr.tree import Lit
 from deltafast._interop.record_batch_reader import RecordBatchReader
 from deltafast._util.dialect import Dialect
-from deltafast.exceptions import InvalidArgumentError
+from deltafast.exceptions import ErrorCode, InvalidArgumentError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,10 +36,15 @@ def timestamp_value(value: Expression, zone: str) -> datetime:
     Raises:
         InvalidArgumentError: The value is not a timestamp, or is null.
     """
-    found = cell(value.text, types.TIMESTAMP, ExpressionContext(zone=zone))
+    message = f"{value.text!r} is not a timestamp"
+    try:
+        found = cell(value.text, types.TIMESTAMP, ExpressionContext(zone=zone))
+    except InvalidArgumentError as error:
+        if error.code is not ErrorCode.CAST_INVALID_INPUT:
+            raise
+        found = None
     if found is None:
-        message = f"{value.text!r} is not a timestamp"
-        raise InvalidArgumentError(message)
+        raise InvalidArgumentError(message, code=ErrorCode.INVALID_TIMESTAMP, parameters={"timestamp": value.text})
     return cast("datetime", found)
 
 

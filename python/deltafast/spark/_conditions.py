@@ -79,9 +79,18 @@ class Operation(Enum):
     RESTORE = "restore"
     HISTORY = "history"
     OPTIMIZE = "optimize"
+    MERGE = "merge"
+    INSERT = "insert"
+    SHOW_PARTITIONS = "show partitions"
+    #: TIMESTAMP AS OF in a query.
+    TIME_TRAVEL = "time travel"
     STREAM = "stream"
     #: Any other statement.
     COMMAND = "command"
+
+
+#: Operations of which another is a part: it has the conditions of the other where it has none of its own.
+_PART_OF: Final = {Operation.MERGE: Operation.RELATION, Operation.INSERT: Operation.RELATION}
 
 
 class _Condition(NamedTuple):
@@ -149,12 +158,24 @@ _CONDITIONS: Final[dict[ErrorCode, tuple[_Condition, ...]]] = {
     ),
     ErrorCode.TIMESTAMP_TOO_EARLY: (
         _Condition(
+            "DELTA_CANNOT_RESTORE_TIMESTAMP_EARLIER",
+            "22003",
+            "Cannot restore table to timestamp ({timestamp}) as it is before the earliest version available",
+            Operation.RESTORE,
+        ),
+        _Condition(
             "DELTA_TIMESTAMP_EARLIER_THAN_COMMIT_RETENTION",
             "42816",
             "The provided timestamp ({timestamp}) is before the earliest version available",
         ),
     ),
     ErrorCode.INVALID_TIMESTAMP: (
+        _Condition(
+            "INVALID_TIME_TRAVEL_TIMESTAMP_EXPR.INPUT",
+            "42K0E",
+            'The time travel timestamp expression "{timestamp}" is invalid',
+            Operation.TIME_TRAVEL,
+        ),
         _Condition(
             "DELTA_TIMESTAMP_INVALID",
             "42816",
@@ -241,6 +262,285 @@ _CONDITIONS: Final[dict[ErrorCode, tuple[_Condition, ...]]] = {
             "42601",
             "Cannot recognize the predicate '{expression}'",
             Operation.WRITE,
+        ),
+        _Condition(
+            "DELTA_FAILED_RECOGNIZE_PREDICATE",
+            "42601",
+            "Cannot recognize the predicate '{expression}'",
+            Operation.OPTIMIZE,
+        ),
+        _Condition("PARSE_SYNTAX_ERROR", "42601", "Syntax error"),
+    ),
+    ErrorCode.PREDICATE_NOT_BOOLEAN: (
+        _Condition(
+            "DATATYPE_MISMATCH.FILTER_NOT_BOOLEAN",
+            "42K09",
+            'Cannot resolve "{expression}" due to data type mismatch: Filter expression "{expression}" of type '
+            '"{data_type}" is not a boolean',
+        ),
+    ),
+    ErrorCode.UNCASTABLE_TYPE: (
+        _Condition(
+            "DATATYPE_MISMATCH.CAST_WITHOUT_SUGGESTION",
+            "42K09",
+            'Cannot resolve "{value}" due to data type mismatch: cannot cast "{source_type}" to "{target_type}"',
+        ),
+    ),
+    ErrorCode.NON_DETERMINISTIC_EXPRESSION: (
+        _Condition(
+            "DELTA_NON_DETERMINISTIC_FUNCTION_NOT_SUPPORTED",
+            "0AKDC",
+            "Non-deterministic functions are not supported in the search condition of MERGE operation",
+            Operation.MERGE,
+        ),
+        _Condition(
+            "INVALID_NON_DETERMINISTIC_EXPRESSIONS",
+            "42K0E",
+            'The operator expects a deterministic expression, but the actual expression is "{expression}"',
+        ),
+    ),
+    ErrorCode.AGGREGATE_IN_PREDICATE: (
+        _Condition(
+            "UNSUPPORTED_EXPR_FOR_OPERATOR",
+            "42K0E",
+            "A query operator contains one or more unsupported expressions",
+        ),
+    ),
+    ErrorCode.FIELD_NOT_FOUND: (
+        _Condition("FIELD_NOT_FOUND", "42704", "No such struct field `{field}` in `{parent}`"),
+    ),
+    ErrorCode.AMBIGUOUS_COLUMN: (_Condition("AMBIGUOUS_REFERENCE", "42704", "Reference `{column}` is ambiguous"),),
+    ErrorCode.MERGE_WITHOUT_CLAUSE: (
+        _Condition("MERGE_WITHOUT_WHEN", "42601", "There must be at least one WHEN clause in a MERGE statement"),
+    ),
+    ErrorCode.MERGE_CLAUSE_WITHOUT_CONDITION: (_Condition("NON_LAST_MATCHED_CLAUSE_OMIT_CONDITION", "42613"),),
+    ErrorCode.COLUMN_INSERTED_TWICE: (
+        _Condition(
+            "DELTA_DUPLICATE_COLUMNS_ON_INSERT", "42701", "Duplicate column names in INSERT clause", Operation.MERGE
+        ),
+        _Condition(
+            "COLUMN_ALREADY_EXISTS",
+            "42711",
+            "The column `{column}` already exists. Choose another name or rename the existing column",
+        ),
+    ),
+    ErrorCode.IDENTITY_COLUMN_INSERTED: (
+        _Condition(
+            "DELTA_IDENTITY_COLUMNS_EXPLICIT_INSERT_NOT_SUPPORTED",
+            "42808",
+            "Providing values for GENERATED ALWAYS AS IDENTITY column {column} is not supported",
+        ),
+    ),
+    ErrorCode.IDENTITY_COLUMN_UPDATED: (
+        _Condition(
+            "DELTA_IDENTITY_COLUMNS_UPDATE_NOT_SUPPORTED",
+            "42808",
+            "UPDATE on IDENTITY column {column} is not supported",
+        ),
+    ),
+    ErrorCode.REPLACEMENT_COLUMN_NOT_FOUND: (
+        _Condition("UNRESOLVED_INSERT_REPLACE_USING_COLUMN", "42703", "Column `{column}` cannot be resolved in table"),
+    ),
+    ErrorCode.REPLACEMENTS_EXCLUDE: (
+        _Condition(
+            "DELTA_OVERWRITE_BY_FILTER_INCOMPATIBLE_REPLACE_ON_OR_USING",
+            "42613",
+            "Overwrite by filter is incompatible with the `replaceOn`/`replaceUsing` option",
+        ),
+    ),
+    ErrorCode.NOT_A_PARTITION_COLUMN: (
+        _Condition(
+            "DELTA_SHOW_PARTITION_IN_NON_PARTITIONED_COLUMN",
+            "42P10",
+            "Non-partitioning column(s) [{column}] are specified for SHOW PARTITIONS",
+            Operation.SHOW_PARTITIONS,
+        ),
+        _Condition(
+            "NON_PARTITION_COLUMN", "42000", "PARTITION clause cannot contain the non-partition column: `{column}`"
+        ),
+    ),
+    ErrorCode.TABLE_NOT_PARTITIONED: (
+        _Condition(
+            "DELTA_SHOW_PARTITION_IN_NON_PARTITIONED_TABLE",
+            "42809",
+            "SHOW PARTITIONS is not allowed on a table that is not partitioned: {table}",
+        ),
+    ),
+    ErrorCode.INVALID_OPTION_VALUE: (
+        _Condition("DELTA_ILLEGAL_OPTION", "42616", "Invalid value '{value}' for option '{option}', must be {values}"),
+    ),
+    ErrorCode.OPTIMIZE_FULL_WITHOUT_CLUSTERING: (
+        _Condition(
+            "DELTA_OPTIMIZE_FULL_NOT_SUPPORTED",
+            "42601",
+            "OPTIMIZE FULL is only supported for clustered tables with non-empty clustering columns",
+        ),
+    ),
+    ErrorCode.UNKNOWN_MANIFEST: (
+        _Condition("DELTA_MODE_NOT_SUPPORTED", "0AKDC", "Specified mode '{mode}' is not supported"),
+    ),
+    ErrorCode.FRAME_SCHEMA_CHANGED: (
+        _Condition(
+            "DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS",
+            "KD007",
+            "The schema of your Delta table has changed in an incompatible way since your DataFrame or DeltaTable "
+            "object was created",
+        ),
+    ),
+    # values, as in Spark's expressions
+    **{
+        code: (_Condition(code.value, sql_state),)
+        for code, sql_state in {
+            ErrorCode.CAST_INVALID_INPUT: "22018",
+            ErrorCode.ARITHMETIC_OVERFLOW: "22003",
+            ErrorCode.BINARY_ARITHMETIC_OVERFLOW: "22003",
+            ErrorCode.NUMERIC_VALUE_OUT_OF_RANGE: "22003",
+            ErrorCode.DATETIME_OVERFLOW: "22008",
+            ErrorCode.DATETIME_FIELD_OUT_OF_BOUNDS: "22023",
+            ErrorCode.DIVIDE_BY_ZERO: "22012",
+            ErrorCode.REMAINDER_BY_ZERO: "22012",
+            ErrorCode.ILLEGAL_DAY_OF_WEEK: "22009",
+            ErrorCode.INVALID_INDEX_OF_ZERO: "22003",
+            ErrorCode.INVALID_ARRAY_INDEX: "22003",
+            ErrorCode.INVALID_ARRAY_INDEX_IN_ELEMENT_AT: "22003",
+            ErrorCode.NULL_MAP_KEY: "2200E",
+            ErrorCode.DUPLICATED_MAP_KEY: "23505",
+        }.items()
+    },
+    ErrorCode.CAST_OVERFLOW: (
+        _Condition(
+            "CAST_OVERFLOW_IN_TABLE_INSERT",
+            "22003",
+            'Fail to assign a value of "{source_type}" type to the "{target_type}" type column due to an overflow',
+            Operation.INSERT,
+        ),
+        _Condition("CAST_OVERFLOW", "22003"),
+    ),
+    # definitions
+    ErrorCode.ADDED_COLUMN_NOT_NULL: (
+        _Condition(
+            "DELTA_OPERATION_NOT_ALLOWED",
+            "0AKDC",
+            "Operation not allowed: `NOT NULL in ALTER TABLE ADD COLUMNS` is not supported for Delta tables",
+        ),
+    ),
+    ErrorCode.ADDED_COLUMN_WITH_VALUES: (
+        _Condition(
+            "WRONG_COLUMN_DEFAULTS_FOR_DELTA_ALTER_TABLE_ADD_COLUMN_NOT_SUPPORTED",
+            "0AKDC",
+            "Failed to execute the command because DEFAULT values are not supported when adding new columns to "
+            "previously existing Delta tables",
+        ),
+    ),
+    ErrorCode.COLUMN_DEFAULTS_NOT_ENABLED: (
+        _Condition(
+            "WRONG_COLUMN_DEFAULTS_FOR_DELTA_FEATURE_NOT_ENABLED",
+            "0AKDE",
+            "Failed to execute the command because it assigned a column DEFAULT value, but the corresponding table "
+            "feature was not enabled",
+        ),
+    ),
+    ErrorCode.LOCATION_SCHEMA_MISMATCH: (
+        _Condition(
+            "DELTA_SET_LOCATION_SCHEMA_MISMATCH",
+            "42KD7",
+            "The schema of the new Delta location is different than the current table schema",
+        ),
+    ),
+    ErrorCode.LOCATION_OF_PATH_TABLE: (
+        _Condition(
+            "DELTA_CANNOT_SET_LOCATION_ON_PATH_IDENTIFIER",
+            "42613",
+            "Cannot change the location of a path based table",
+        ),
+    ),
+    ErrorCode.LOCATION_NOT_EMPTY: (
+        _Condition(
+            "DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION",
+            "42601",
+            "The associated location ('{path}') is not empty and also not a Delta table",
+        ),
+    ),
+    ErrorCode.BUCKETS_UNSUPPORTED: (
+        _Condition(
+            "DELTA_OPERATION_NOT_ALLOWED_DETAIL",
+            "0AKDC",
+            "Operation not allowed: `Bucketing` is not supported for Delta tables: {table}",
+        ),
+    ),
+    ErrorCode.INVALID_PARTITION_COLUMN_TYPE: (
+        _Condition("INVALID_PARTITION_COLUMN_DATA_TYPE", "0A000", 'Cannot use "{data_type}" for partition column'),
+    ),
+    ErrorCode.PARTITIONED_BY_IDENTITY_COLUMN: (
+        _Condition(
+            "DELTA_IDENTITY_COLUMNS_PARTITION_NOT_SUPPORTED",
+            "42601",
+            "PARTITIONED BY IDENTITY column {column} is not supported",
+        ),
+    ),
+    ErrorCode.INVALID_IDENTITY_COLUMN_TYPE: (
+        _Condition(
+            "DELTA_IDENTITY_COLUMNS_UNSUPPORTED_DATA_TYPE",
+            "428H2",
+            "DataType {data_type} is not supported for IDENTITY columns",
+        ),
+    ),
+    ErrorCode.IDENTITY_STEP_OF_ZERO: (
+        _Condition("IDENTITY_COLUMNS_ILLEGAL_STEP", "42611", "IDENTITY column step cannot be 0"),
+    ),
+    ErrorCode.INVALID_GENERATION_EXPRESSION: (
+        _Condition(
+            "UNSUPPORTED_EXPRESSION_GENERATED_COLUMN",
+            "42621",
+            "Cannot create generated column {column} with generation expression {expression}",
+        ),
+    ),
+    ErrorCode.CHECK_NOT_BOOLEAN: (
+        _Condition(
+            "DELTA_NON_BOOLEAN_CHECK_CONSTRAINT",
+            "42621",
+            "CHECK constraint '{constraint}' ({expression}) should be a boolean expression",
+        ),
+    ),
+    ErrorCode.TOO_MANY_CLUSTERING_COLUMNS: (
+        _Condition(
+            "DELTA_CLUSTER_BY_INVALID_NUM_COLUMNS",
+            "54000",
+            "CLUSTER BY supports up to {most} clustering columns, but the table has {count} clustering columns",
+        ),
+    ),
+    ErrorCode.CLUSTERED_AND_PARTITIONED: (
+        _Condition(
+            "DELTA_ALTER_TABLE_CLUSTER_BY_ON_PARTITIONED_TABLE_NOT_ALLOWED",
+            "42000",
+            "ALTER TABLE CLUSTER BY cannot be applied to a partitioned table",
+            Operation.COMMAND,
+        ),
+    ),
+    ErrorCode.COLUMN_MAPPING_MODE_CHANGE: (
+        _Condition(
+            "DELTA_UNSUPPORTED_COLUMN_MAPPING_MODE_CHANGE",
+            "0AKDC",
+            "Changing column mapping mode from '{from}' to '{to}' is not supported",
+        ),
+    ),
+    ErrorCode.DUPLICATE_COLUMN: (_Condition("FIELD_ALREADY_EXISTS", "42710", "`{column}` already exists"),),
+    ErrorCode.CATALOG_TABLE_NOT_FOUND: (
+        _Condition("TABLE_OR_VIEW_NOT_FOUND", "42P01", "The table or view `{table}` cannot be found"),
+    ),
+    ErrorCode.PARTITIONS_NOT_MANAGED: (
+        _Condition(
+            "INVALID_PARTITION_OPERATION.PARTITION_MANAGEMENT_IS_UNSUPPORTED",
+            "42601",
+            "The partition command is invalid. Table {table} does not support partition management",
+        ),
+    ),
+    ErrorCode.TRUNCATED_PARTITION: (
+        _Condition(
+            "DELTA_TRUNCATE_TABLE_PARTITION_NOT_SUPPORTED",
+            "0AKDC",
+            "Operation not allowed: TRUNCATE TABLE on Delta tables does not support partition predicates; use DELETE "
+            "to delete specific partitions or rows",
         ),
     ),
     ErrorCode.OVERWRITE_SCHEMA_WITH_DYNAMIC_PARTITIONS: (
@@ -635,7 +935,7 @@ def condition_of(
         # The code is only that of the error's class.
         return None
     for name, sql_state, sentence, of in _CONDITIONS.get(code, ()):
-        if of in (None, operation):
+        if of in (None, operation, _PART_OF.get(operation) if operation else None):
             return ErrorCondition(name, sql_state, sentence.format_map(_as_in_spark(parameters)))
     return None
 

@@ -26,7 +26,8 @@ from deltafast._sql import tree
 from deltafast._sql.answers import counts
 from deltafast._sql.reading import read_statement
 from deltafast._sql.run_changes import add_value, assigned_path, check_order, merged, qualifiers, without_alias
-from deltafast._sql.run_maintenance import run_describe, run_generate, run_optimize, run_restore, run_vacuum
+from deltafast._sql.run_describe import run_describe
+from deltafast._sql.run_maintenance import run_generate, run_optimize, run_restore, run_vacuum
 from deltafast._sql.run_tables import run_convert
 from deltafast._util.write_modes import CreateMode
 from deltafast.exceptions import ErrorCode, InvalidArgumentError, TableNotFoundError

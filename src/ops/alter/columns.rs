@@ -36,6 +36,7 @@ fn check_no_generated_value(field: &StructField) -> Result<()> {
     Err(Error::invalid(format!(
         "{what} the rows that are there would need values; add it without"
     ))
+    .with_code(ErrorCode::AddedColumnWithValues, &[("column", &field.name)])
     .at_column(&field.name))
 }
 
@@ -108,6 +109,7 @@ impl AlterCommand<'_> {
                 return Err(Error::invalid(
                     "a new column must be nullable: the rows that are there have no value for it",
                 )
+                .with_code(ErrorCode::AddedColumnNotNull, &[("column", &field.name)])
                 .at_column(&field.name));
             }
             let old = schema.field(&field.name);

@@ -161,7 +161,14 @@ fn check_droppable(
             "the table does not have the feature `{}`",
             shown(name)
         ))
-        .with_code(ErrorCode::FeatureNotPresent, &[("feature", &name)]));
+        .with_code(
+            if features::feature(name).is_some() {
+                ErrorCode::FeatureNotPresent
+            } else {
+                ErrorCode::FeatureUnknownToDrop
+            },
+            &[("feature", &name)],
+        ));
     };
     let name = features::feature(known)
         .ok_or_else(|| Error::internal("a table with an unknown feature was writable"))?

@@ -205,7 +205,8 @@ impl AlterCommand<'_> {
     pub(super) fn cluster_by(&self, columns: &[String]) -> Result<AlteredTable> {
         let (snapshot, metadata) = (self.snapshot, self.old_metadata);
         if !metadata.partition_columns.is_empty() {
-            return Err(Error::invalid("a partitioned table cannot be clustered"));
+            return Err(Error::invalid("a partitioned table cannot be clustered")
+                .with_code(ErrorCode::ClusteredAndPartitioned, &[]));
         }
         let old = clustering_columns(self.snapshot)?;
         let new = checked_clustering(snapshot.schema(), columns, metadata)?;

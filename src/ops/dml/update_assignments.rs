@@ -64,6 +64,7 @@ impl UpdateAssignments {
                 return Err(Error::invalid(
                     "an identity column cannot be updated: its values are the table's to give",
                 )
+                .with_code(ErrorCode::IdentityColumnUpdated, &[("column", name)])
                 .at_column(name));
             }
             paths.push(rest);

@@ -2,7 +2,7 @@
 
 use super::merge_plan::{MergeClauses, MergeOptions};
 use crate::commit::adds::{all_live_adds, matching_live_adds};
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorCode, Result};
 use crate::exec::{CancellationToken, memory_limit};
 use crate::expr::{BoundExpr, Expr, Function};
 use crate::file_writer::bound_constraints::{self, TableConstraints};
@@ -168,10 +168,14 @@ impl MergeCommand {
             for name in clause.values.iter().filter_map(|(path, _)| path.first()) {
                 match identities.iter().find(|identity| identity.column == *name) {
                     Some(_) if clause.clause_action == ClauseAction::Update => {
-                        return Err(Error::invalid("an identity column cannot be updated: its values are the table's to give; leave it out").at_column(name));
+                        return Err(Error::invalid("an identity column cannot be updated: its values are the table's to give; leave it out")
+                            .with_code(ErrorCode::IdentityColumnUpdated, &[("column", name)])
+                            .at_column(name));
                     }
                     Some(identity) if !identity.allow_explicit => {
-                        return Err(Error::invalid("new rows give values for an identity column that is GENERATED ALWAYS; leave it out").at_column(name));
+                        return Err(Error::invalid("new rows give values for an identity column that is GENERATED ALWAYS; leave it out")
+                            .with_code(ErrorCode::IdentityColumnInserted, &[("column", name)])
+                            .at_column(name));
                     }
                     _ => {}
                 }

@@ -2,7 +2,7 @@
 
 use super::clustering;
 use crate::commit::finish::{CommitOptions, CommitResult};
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorCode, Result};
 use crate::file_writer::bound_constraints::NamedExpression;
 use crate::ops::optimize::clustering::{ClusteringMetrics, LiquidClustering};
 use crate::ops::optimize::curve_layout::CurveLayout;
@@ -141,7 +141,8 @@ pub(super) fn check_layout_options(
         {
             Err(Error::invalid(
                 "only a table with clustering columns can be clustered, also with FULL; set some with `alter.cluster_by` first",
-            ))
+            )
+            .with_code(ErrorCode::OptimizeFullWithoutClustering, &[]))
         }
         _ => Ok(()),
     }

@@ -15,7 +15,7 @@ use arrow_row::{RowConverter, SortField};
 use arrow_schema::DataType as Arrow;
 use serde::Deserialize;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorCode, Result};
 use crate::expr::{BoundExpr, Expr, Function, Scalar};
 use crate::file_writer::cast::ColumnPositions;
 use crate::file_writer::cast_values::CastRule;
@@ -104,6 +104,10 @@ impl ReplaceKeySet {
                     "rows are replaced by `{}`, which is not a column of the table",
                     key.target
                 ))
+                .with_code(
+                    ErrorCode::ReplacementColumnNotFound,
+                    &[("column", &key.target)],
+                )
                 .at_column(&key.target));
             };
             let own = data.field(&key.source);
@@ -112,6 +116,10 @@ impl ReplaceKeySet {
                     "rows are replaced by `{}`, which the data does not have",
                     key.source
                 ))
+                .with_code(
+                    ErrorCode::ReplacementColumnNotFound,
+                    &[("column", &key.source)],
+                )
                 .at_column(&key.source));
             };
             if matches!(

@@ -291,7 +291,8 @@ fn replaced_definition(
     metadata.partition_columns = partition_columns.unwrap_or(metadata.partition_columns);
     if !cluster_by.is_empty() {
         if !metadata.partition_columns.is_empty() {
-            return Err(Error::invalid("a partitioned table cannot be clustered"));
+            return Err(Error::invalid("a partitioned table cannot be clustered")
+                .with_code(ErrorCode::ClusteredAndPartitioned, &[]));
         }
         protocol = features::with_features(&protocol, &["clustering".to_owned()].into());
     }

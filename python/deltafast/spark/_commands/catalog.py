@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from weakref import WeakKeyDictionary, WeakSet
 
 from deltafast._handle import handle_of
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from deltafast.spark._session.storage import Place
 
 __all__ = [
+    "FROM_CATALOG",
     "READ_BY_CLIENT",
     "View",
     "allows_protocol_downgrade",
@@ -47,6 +48,8 @@ __all__ = [
     "whole_name",
 ]
 
+#: Begins a statement that shows what the catalog says of a table, and not what its log says.
+FROM_CATALOG: Final = "/* entry of the catalog */ "
 #: Settings of delta-spark.
 _RETENTION_CHECK = "spark.databricks.delta.retentionDurationCheck.enabled"
 _PROTOCOL_DOWNGRADE = "spark.databricks.delta.restore.protocolDowngradeAllowed"
@@ -198,7 +201,7 @@ def facts_of_name(session: Session, name: str) -> dict[str, str]:
         # Checked first, since PySpark logs failed calls.
         if not session.spark.catalog.tableExists(name):
             return {}
-        rows = session.run(f"DESCRIBE TABLE EXTENDED {name}").collect()
+        rows = session.run(f"{FROM_CATALOG}DESCRIBE TABLE EXTENDED {name}").collect()
     except (AnalysisException, ParseException):
         return {}
     facts = {str(row[0]): str(row[1]) for row in rows if row[1] is not None}
@@ -268,6 +271,9 @@ def put_into_catalog(session: Session, name: str, place: Place) -> None:
     path = place.hadoop.replace("\\", "\\\\").replace("'", "\\'")
     try:
         session.run(f"CREATE TABLE IF NOT EXISTS {name} USING delta LOCATION '{path}'")
+        if has_own_format(session):
+            # Spark has put the columns of today into the entry; the log has those of any day.
+            _provider(session).forgetColumns(session.spark._jsparkSession, name)
     except PySparkException as error:
         message = (
             f"the table is at {place.hadoop}, but the session's catalog does not take it as {name}: "
@@ -331,6 +337,10 @@ def become_delta(session: Session, name: str) -> None:
         )
         message += "and create it again USING delta LOCATION ..; enable(spark) does that itself"
         raise InvalidArgumentError(message)
-    _format(session).getConstructors()[0].newInstance(
-        session.spark._sc._gateway.new_array(session.jvm.java.lang.Object, 0)
-    ).convertToDelta(session.spark._jsparkSession, name)
+    _provider(session).convertToDelta(session.spark._jsparkSession, name)
+
+
+def _provider(session: Session) -> Any:
+    """Return deltafast's format, as Java's object."""
+    arguments = session.spark._sc._gateway.new_array(session.jvm.java.lang.Object, 0)
+    return _format(session).getConstructors()[0].newInstance(arguments)

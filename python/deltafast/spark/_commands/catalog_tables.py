@@ -7,6 +7,7 @@ import re
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from deltafast._delta_keys import COLUMN_MAPPING_MAX_COLUMN_ID
+from deltafast._expr.lexer import unescape
 from deltafast._sql.tree import TableName
 from deltafast._util.write_modes import CreateMode
 from deltafast.exceptions import ErrorCode, InvalidArgumentError
@@ -14,8 +15,10 @@ from deltafast.spark._commands.argument_checks import path_in
 from deltafast.spark._commands.catalog import facts_of_name, handle, place_of_name
 from deltafast.spark._commands.create_table import NewTable, create, place_of_new, where
 from deltafast.spark._commands.session_tables import SparkTables
+from deltafast.spark._conditions import Operation
 from deltafast.spark._scan.physical_columns import quoted
 from deltafast.spark._session.storage import place_of
+from deltafast.spark.exceptions import during
 from deltafast.table import DeltaTable
 
 if TYPE_CHECKING:
@@ -23,12 +26,25 @@ if TYPE_CHECKING:
 
     from deltafast.spark._session.session import Session
 
-__all__ = ["Like", "OfCatalog", "adopted", "create_like", "like_of", "of_catalog"]
+__all__ = [
+    "Like",
+    "OfCatalog",
+    "Relocation",
+    "adopted",
+    "check_location",
+    "create_like",
+    "like_of",
+    "of_catalog",
+    "relocation_of",
+]
 
 _NAME: Final = r"(?:[\w]+|`(?:[^`]|``)+`)(?:\s*\.\s*(?:[\w]+|`(?:[^`]|``)+`))*"
 _LIKE: Final = re.compile(
     rf"""(?isx) \s* CREATE \s+ TABLE \s+ (IF\s+NOT\s+EXISTS\s+)? ({_NAME}) \s+ LIKE \s+ ({_NAME})
     (?: \s+ USING \s+ `?delta`? )? (?: \s+ LOCATION \s+ '([^']*)' )? \s* ;? \s*"""
+)
+_RELOCATION: Final = re.compile(
+    rf"""(?is)\s*ALTER\s+TABLE\s+({_NAME})\s+SET\s+LOCATION\s+('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")\s*;?\s*"""
 )
 _CONVERT: Final = re.compile(
     rf"(?is)\s*CONVERT\s+TO\s+DELTA\s+(?!parquet\s*\.\s*`|iceberg\s*\.)({_NAME})(\s+NO\s+STATISTICS)?"
@@ -48,6 +64,40 @@ def like_of(text: str) -> Like | None:
     """Parse a `CREATE TABLE .. LIKE ..` statement of tables that Delta may have."""
     match = _LIKE.fullmatch(text)
     return None if match is None else Like(match[2], match[3], match[4], match[1] is not None)
+
+
+class Relocation(NamedTuple):
+    """`ALTER TABLE a SET LOCATION '..'`."""
+
+    name: str
+    location: str
+
+
+def relocation_of(text: str) -> Relocation | None:
+    """Parse a statement that gives a table of the catalog another location; None for any other."""
+    match = _RELOCATION.fullmatch(text)
+    return None if match is None or path_in(match[1]) is not None else Relocation(match[1], unescape(match[2][1:-1]))
+
+
+def check_location(session: Session, moved: Relocation) -> None:
+    """Check that the table at a new location has the columns and partitions of the one at the old.
+
+    Raises:
+        TableNotFoundError: There is no table at the new location.
+        InvalidArgumentError: Its columns, or its partition columns, are others.
+    """
+    tables = SparkTables.of(session)
+    with during(Operation.COMMAND):
+        there = handle(session, place_of(session, moved.location))
+    here = handle(session, place_of(session, tables.place(_named(moved.name))))
+    definitions = [
+        (_alike([json.loads(field.to_json()) for field in table.schema().fields]), table.metadata().partition_columns)
+        for table in (here, there)
+    ]
+    if definitions[0] != definitions[1]:
+        message = f"the table at {moved.location} has other columns than {moved.name}"
+        code = ErrorCode.LOCATION_SCHEMA_MISMATCH
+        raise InvalidArgumentError(message, code=code, parameters={"path": moved.location})
 
 
 def create_like(session: Session, like: Like) -> None:

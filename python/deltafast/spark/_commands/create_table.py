@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from deltafast import _core
 from deltafast._catalog.unity.table_name import SCHEME
 from deltafast._expr.stored import table_to_store
 from deltafast._util.write_modes import CREATE_MODES, CreateMode, as_select
@@ -32,10 +33,11 @@ if TYPE_CHECKING:
     from deltafast.spark._session.storage import Place
     from deltafast.spark._session.unity_tables import NamedTable
 
-__all__ = ["NewTable", "create", "place_of_new", "where"]
+__all__ = ["NewTable", "create", "defaults_not_enabled", "place_of_new", "where"]
 
 
 _MAPPING = "delta.columnmapping.mode"
+_COLUMN_DEFAULTS = "delta.feature.allowcolumndefaults"
 
 
 class NewTable(NamedTuple):
@@ -156,9 +158,12 @@ def create(session: Session, table: NewTable, rows: Any = None) -> Place:
         raise InvalidArgumentError(
             message, code=ErrorCode.CATALOG_TABLE_EXISTS, parameters={"table": called, "path": place.hadoop}
         )
+    if not is_there and external is None and not place.uri.startswith(SCHEME):
+        _check_empty(place)
     if table.mode is CreateMode.REPLACE and not is_there:
         message = f"the table {called} cannot be found, so it cannot be replaced; create or replace it"
-        raise TableNotFoundError(message, path=table.path)
+        code = ErrorCode.CATALOG_TABLE_NOT_FOUND
+        raise TableNotFoundError(message, path=table.path, code=code, parameters={"table": called})
 
     def columns() -> list[dict[str, Any]]:
         return table.fields if rows is None else rows.schema.jsonValue()["fields"]
@@ -189,6 +194,28 @@ def create(session: Session, table: NewTable, rows: Any = None) -> Place:
     return place
 
 
+def defaults_not_enabled(column: str) -> InvalidArgumentError:
+    """Return the error of a default in a table without the feature, which delta-spark never adds unasked."""
+    message = (
+        f"`{column}` gets a default, for which the table needs a feature: set the property "
+        "'delta.feature.allowColumnDefaults' = 'supported'"
+    )
+    return InvalidArgumentError(message, code=ErrorCode.COLUMN_DEFAULTS_NOT_ENABLED, parameters={"column": column})
+
+
+def _check_empty(place: Place) -> None:
+    """Refuse to create a table among files that are not its own, as delta-spark does.
+
+    Raises:
+        InvalidArgumentError: The folder has files.
+    """
+    files, folders = _core.Files.open(place.uri, place.options or None).list("")
+    if files or folders:
+        message = f"there are files at {place.hadoop}, which are not those of a Delta table: take an empty folder, or "
+        message += "CONVERT TO DELTA, if they are Parquet files"
+        raise InvalidArgumentError(message, code=ErrorCode.LOCATION_NOT_EMPTY, parameters={"path": place.hadoop})
+
+
 def _create_for(session: Session, place: Place, table: NewTable, rows: Any, *, is_there: bool) -> None:
     """Create a table of Unity Catalog for rows that are appended later.
 
@@ -207,7 +234,17 @@ def _create(session: Session, place: Place, table: NewTable) -> None:
         raise InvalidArgumentError(message)
     schema = {"type": "struct", "fields": table.fields}
     properties = defaults(session) | table.properties
-    if {key.lower(): value for key, value in properties.items()}.get(_MAPPING, "none") == "none":
+    given = {key.lower(): value for key, value in properties.items()}
+    names = [field["name"].lower() for field in table.fields]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        message = f"the column `{twice}` is given twice; names are compared without case"
+        raise InvalidArgumentError(message, code=ErrorCode.DUPLICATE_FIELD_IN_SCHEMA, parameters={"column": twice})
+    if _COLUMN_DEFAULTS not in given:
+        for field in table.fields:
+            if "CURRENT_DEFAULT" in (field.get("metadata") or {}):
+                raise defaults_not_enabled(field["name"])
+    if given.get(_MAPPING, "none") == "none":
         check_names(schema, lambda: None)
     # In Spark, double quotes enclose a string.
     text, stored = table_to_store(json.dumps(schema), properties, session.expression_context)

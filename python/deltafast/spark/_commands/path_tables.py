@@ -14,7 +14,9 @@ from deltafast._sql.tree import Changes, Facts, TableName
 from deltafast.exceptions import InvalidArgumentError
 from deltafast.spark._commands.catalog import has_own_format, takes_tables
 from deltafast.spark._commands.queries import alias_of
+from deltafast.spark._conditions import Operation
 from deltafast.spark._scan.physical_columns import quoted
+from deltafast.spark.exceptions import during
 
 if TYPE_CHECKING:
     from deltafast._sql.reader import Reader
@@ -86,7 +88,8 @@ def _table(part: TableName | Changes | Facts, tables: SparkTables) -> str:
             if value is not None:
                 options[f"{which}{'Version' if isinstance(value, int) else 'Timestamp'}"] = value
     elif table.at is not None:
-        at = tables.at(table.at)
+        with during(Operation.TIME_TRAVEL):
+            at = tables.at(table.at)
         options["versionAsOf" if isinstance(at, int) else "timestampAsOf"] = at
     given = ", ".join(f"'{key}' = '{_escaped(str(value))}'" for key, value in options.items())
     return f"delta.{quoted(path)} WITH ({given})"

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from deltafast._sql.query_text import named_tables
-from deltafast._sql.run_maintenance import facts_of
+from deltafast._sql.run_describe import facts_of
 from deltafast._sql.tree import Changes, Facts, FactsKind, Query, TableName
 from deltafast.exceptions import InvalidArgumentError
 from deltafast.spark._commands.catalog import READ_BY_CLIENT, View, handle, place_of_name, views_of
@@ -17,7 +17,7 @@ from deltafast.spark._scan.physical_columns import quoted
 from deltafast.spark._scan.reader import followed, read
 from deltafast.spark._session.session import Session
 from deltafast.spark._session.storage import place_of
-from deltafast.spark.exceptions import translated
+from deltafast.spark.exceptions import during, translated
 
 if TYPE_CHECKING:
     import os
@@ -246,7 +246,8 @@ def _read(session: Session, part: TableName | Changes | Facts, tables: Tables) -
             if value is not None:
                 options[f"{which}{'Version' if isinstance(value, int) else 'Timestamp'}"] = value
         return read(spark, path, options=options)
-    at = None if table.at is None else tables.at(table.at)
+    with during(Operation.TIME_TRAVEL):
+        at = None if table.at is None else tables.at(table.at)
     if at is None:
         return followed(spark, path)
     return read(spark, path, at) if isinstance(at, int) else read(spark, path, timestamp=at)

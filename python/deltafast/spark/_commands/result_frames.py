@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 
 from deltafast import _core
-from deltafast._sql.run_maintenance import commits
+from deltafast._sql.run_describe import commits
 from deltafast.spark._session.storage import core_access
 
 if TYPE_CHECKING:

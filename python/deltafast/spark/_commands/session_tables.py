@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 
 from deltafast._sql.tables import Tables
 from deltafast._util.dialect import Dialect
-from deltafast.exceptions import TableNotFoundError
+from deltafast.exceptions import ErrorCode, TableNotFoundError
 from deltafast.spark._commands import dml
 from deltafast.spark._commands.catalog import (
     allows_protocol_downgrade,
     commit_of,
     enforces_retention,
+    facts_of_name,
     handle,
     place_of_name,
     place_of_view,
@@ -96,13 +97,22 @@ class SparkTables(Tables):
                 f"there is no Delta table `{ref.name}` in the session; write delta.`path`, or give the table its name "
                 "with deltafast.spark.register_view"
             )
-            raise TableNotFoundError(message, path=ref.name)
+            code = ErrorCode.CATALOG_TABLE_NOT_FOUND
+            raise TableNotFoundError(message, path=ref.name, code=code, parameters={"table": ref.name})
         return place_of(self.session, super().place(ref, location), self.storage_options).uri
 
     def catalog_name(self, ref: TableName) -> str | None:
         """Return the fully qualified name of a table of the session's catalog; None for any other table."""
         is_known = ref.by_path or super().find(ref.name) is not None or ref.name.lower() in views_of(self.session)
         return None if is_known else whole_name(self.session, ref.name)
+
+    def catalog_entry(self, ref: TableName) -> dict[str, str]:
+        """Return what the session's catalog says of a table; empty for any other table."""
+        if self.catalog_name(ref) is None:
+            return {}
+        facts = facts_of_name(self.session, ref.name)
+        managed = {"Is_managed_location": "true"} if facts.get("Type") == "MANAGED" else {}
+        return {**facts, "Namespace": facts.get("Database", ""), **managed}
 
     def rows(self, query: Query) -> pa.RecordBatchReader:
         """Return the rows of a Spark query, collected."""

@@ -33,9 +33,24 @@ from deltafast._util.dialect import Dialect
 from deltafast.exceptions import ErrorCode, InvalidArgumentError
 from deltafast.spark._commands import dml
 from deltafast.spark._commands.argument_checks import path_in
-from deltafast.spark._commands.catalog import READ_BY_CLIENT, become_delta, handle, is_temporary, new_entry, views_of
-from deltafast.spark._commands.catalog_tables import adopted, create_like, like_of, of_catalog
-from deltafast.spark._commands.create_table import NewTable, create, where
+from deltafast.spark._commands.catalog import (
+    READ_BY_CLIENT,
+    become_delta,
+    handle,
+    is_temporary,
+    new_entry,
+    place_of_name,
+    views_of,
+)
+from deltafast.spark._commands.catalog_tables import (
+    adopted,
+    check_location,
+    create_like,
+    like_of,
+    of_catalog,
+    relocation_of,
+)
+from deltafast.spark._commands.create_table import NewTable, create, defaults_not_enabled, where
 from deltafast.spark._commands.parameters import bound
 from deltafast.spark._commands.path_tables import is_sparks, spelled
 from deltafast.spark._commands.queries import frame_of, refresh_views
@@ -52,7 +67,7 @@ from deltafast.spark._write.writer import write
 from deltafast.spark.exceptions import during, translated
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     import pyarrow as pa
 
@@ -66,10 +81,10 @@ _OWN: Final = re.compile(
     r"(?is)\s*(OPTIMIZE|VACUUM|RESTORE|REORG|CONVERT|GENERATE|DESC(RIBE)?\s+(HISTORY|DETAIL))\b|.*\bdelta\s*\.\s*`"
 )
 _QUERY: Final = re.compile(r"(?i)[\s(]*(SELECT|WITH|FROM|VALUES|TABLE)\b")
-_EXTERNAL: Final = re.compile(r"(?is)^\s*CREATE\s+EXTERNAL\s+TABLE\b(?=.*\bLOCATION\b)")
+_EXTERNAL: Final = re.compile(r"(?is)^\s*CREATE\s+EXTERNAL\s+TABLE\b")
 #: A change of a table: queries before it, its table.
 _CHANGE: Final = re.compile(
-    r"(?is)\s*(WITH\b.*\b)?(?:UPDATE|DELETE\s+FROM|MERGE\s+(?:WITH\s+SCHEMA\s+EVOLUTION\s+)?INTO)\s+"
+    r"(?is)\s*(WITH\b.*\b)?(?:UPDATE|DELETE\s+FROM|TRUNCATE\s+TABLE|MERGE\s+(?:WITH\s+SCHEMA\s+EVOLUTION\s+)?INTO)\s+"
     r"((?:\w+|`(?:[^`]|``)+`)(?:\.(?:\w+|`(?:[^`]|``)+`))*)"
 )
 _SUBQUERY: Final = re.compile(r"(?is)\(\s*(?:SELECT|WITH)\b")
@@ -85,9 +100,10 @@ _OF_DELTA: Final = re.compile(
     r"(?is)\s*(?:(?:CREATE\s+(?:OR\s+REPLACE\s+)?|REPLACE\s+)TABLE\s+(?:IF\s+NOT\s+EXISTS\s+)?"
     r"|INSERT\s+(?:INTO|OVERWRITE)\s+(?:TABLE\s+)?)delta\s*\.\s*`"
 )
-#: The creation of a table without a location or a query, which Spark leaves to Delta's statements.
+#: The creation of a table without a query, which Spark leaves to Delta's statements.
 _CREATION: Final = re.compile(
-    r"(?is)\s*(?:CREATE\s+(?:EXTERNAL\s+|OR\s+REPLACE\s+)?|REPLACE\s+)TABLE\b(?!.*\b(?:LOCATION|AS)\b).*\bUSING\s+`?delta`?(?!\w)"
+    r"(?is)\s*(?:CREATE\s+(?:EXTERNAL\s+|OR\s+REPLACE\s+)?|REPLACE\s+)TABLE\b.*\bUSING\s+`?delta`?(?!\w)"
+    r"(?!.*\bAS\s*\(?\s*(?:SELECT|WITH|FROM|VALUES|TABLE)\b)"
 )
 _VALUES: Final = re.compile(r"(?is)(\s*INSERT\s+(?:INTO|OVERWRITE)\b.*?)\bVALUES\b(\s*\(.*)")
 #: Statements of Spark's that hold another as a string, which is parsed by itself.
@@ -209,12 +225,15 @@ def _insert_of_query(session: Session, text: str) -> tree.Insert | None:
     return None
 
 
-def _unread(session: Session, text: str, args: Any) -> PreparedStatement | None:
+def _unread(session: Session, text: str, args: Any) -> PreparedStatement | None:  # noqa: PLR0911 - one line a kind
     """Return a statement that the reader of Delta's SQL does not know; None if it is one of Delta with an error."""
     named = _TABLE.fullmatch(text)
     if named:
         text = f"SELECT * FROM {named[1]}"  # noqa: S608 - the name is quoted already
         return _query(session, _SparkReader(text, session.zone).query(), args)
+    if like_of(text) is not None:
+        # Its source is not a Delta table.
+        return _of_spark(session, text, args)
     change = _CHANGE.match(text)
     # Spark can neither change a Delta table nor create one.
     is_change = change is not None and _is_of_delta(session, change)
@@ -363,6 +382,10 @@ def _made_of_others(session: Session, text: str) -> PreparedStatement | None:
             return found
 
         return PreparedStatement(convert, NO_COLUMNS)
+    moved = relocation_of(text)
+    if moved is not None and place_of_name(session, moved.name) is not None:
+        check_location(session, moved)
+        return _of_spark(session, text, None)
     like = like_of(text)
     if like is not None and SparkTables.of(session).knows(tree.TableName(like.source, by_path=False, pos=0)):
 
@@ -389,7 +412,7 @@ def _speaks_of(text: str, views: dict[str, Any]) -> bool:
     return not views.keys().isdisjoint(word.lower() for word in re.findall(r"\w+", text))
 
 
-def _is_deltas(statement: tree.Statement, tables: SparkTables, text: str) -> bool:
+def _is_deltas(statement: tree.Statement, tables: SparkTables, text: str) -> bool:  # noqa: PLR0911 - one line a kind
     """Return whether a statement refers to a Delta table."""
     match statement:
         case tree.Select() | tree.Convert():
@@ -403,6 +426,9 @@ def _is_deltas(statement: tree.Statement, tables: SparkTables, text: str) -> boo
             return tables.knows(source)
         case tree.Insert(target=target):
             return tables.knows(target)
+        case tree.Describe(target=target, kind=tree.DescribeKind.EXTENDED) if not target.by_path:
+            # Spark describes views.
+            return place_of_name(tables.session, target.name) is not None
         case _:
             return tables.knows(statement.target) or _OWN.match(text) is not None
 
@@ -416,7 +442,13 @@ def _run(statement: tree.Statement, tables: SparkTables) -> Any:
             operation = Operation.HISTORY
         case tree.Optimize():
             operation = Operation.OPTIMIZE
-        case tree.Delete() | tree.Update() | tree.Merge() | tree.Insert():
+        case tree.Merge():
+            operation = Operation.MERGE
+        case tree.Insert():
+            operation = Operation.INSERT
+        case tree.Show(kind=tree.ShowKind.PARTITIONS):
+            operation = Operation.SHOW_PARTITIONS
+        case tree.Delete() | tree.Update():
             operation = Operation.RELATION
         case _:
             operation = Operation.COMMAND
@@ -424,7 +456,7 @@ def _run(statement: tree.Statement, tables: SparkTables) -> Any:
         return _run_in_session(statement, tables)
 
 
-def _run_in_session(statement: tree.Statement, tables: SparkTables) -> Any:  # noqa: PLR0911 - one line per statement
+def _run_in_session(statement: tree.Statement, tables: SparkTables) -> Any:  # noqa: C901, PLR0911 - one line per statement
     session = tables.session
     match statement:
         case tree.Delete(target=target):
@@ -446,6 +478,9 @@ def _run_in_session(statement: tree.Statement, tables: SparkTables) -> Any:  # n
             return _clone(statement, tables)
         case tree.Alter(change=tree.AddColumns(fields)):
             _check_new(tables.table(statement.target), [json.loads(field.to_json()) for _, field, _ in fields])
+            return answered(session, run_statement(statement, tables))
+        case tree.Alter(change=tree.AlterColumns(columns)):
+            _check_defaults(tables.table(statement.target), columns)
             return answered(session, run_statement(statement, tables))
         case tree.Describe(target=target, kind=tree.DescribeKind.HISTORY, limit=limit):
             return history_of(session, place_of(session, tables.place(target)), tables.table(target), limit)
@@ -469,6 +504,15 @@ def _check_new(table: DeltaTable, fields: list[dict[str, Any]]) -> None:
     protocol, properties = table.protocol(), table.metadata().configuration
     if mapping_mode(protocol.min_reader_version, protocol.reader_features, properties) is MappingMode.NONE:
         check_names({"fields": fields}, lambda: None)
+
+
+def _check_defaults(table: DeltaTable, changes: Sequence[tree.AlterColumn]) -> None:
+    """Reject a new default in a table without the feature for defaults."""
+    if "allowColumnDefaults" in (table.protocol().writer_features or ()):
+        return
+    for change in changes:
+        if change.kind is tree.ColumnChange.DEFAULT and change.value is not None:
+            raise defaults_not_enabled(".".join(change.column))
 
 
 def _at(path: str) -> TableName:
@@ -517,7 +561,7 @@ def _insert(insert: tree.Insert, tables: SparkTables) -> Any:
 
     table = tables.table(insert.target)
     before = table.version()
-    fixed = constants(insert, table, tables.zone)
+    fixed = constants(insert.partition, table, tables.zone)
     frame = _frame(insert.source, tables)
     if not insert.by_name:
         frame = frame.toDF(*names_of(insert, table, fixed, frame.columns))

@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from deltafast._util.write_modes import CreateMode, WriteMode, save_mode
-from deltafast.exceptions import DeltaError, InvalidArgumentError
+from deltafast.exceptions import DeltaError, ErrorCode, InvalidArgumentError
 from deltafast.spark._commands.argument_checks import path_in
 from deltafast.spark._commands.catalog import name_in_catalog, place_of_name, place_of_view
 from deltafast.spark._commands.create_table import NewTable, create, where
@@ -277,7 +277,11 @@ def columns_of(rows: Any, table: Any, name: str, *, evolves: bool) -> Any:
     more = rows.columns[len(columns) :]
     if len(columns) > len(rows.columns) or (more and not evolves):
         message = f"{name} has {len(columns)} columns, the rows have {len(rows.columns)}"
-        raise InvalidArgumentError(message)
+        raise InvalidArgumentError(
+            message,
+            code=ErrorCode.INSERT_ARITY_MISMATCH,
+            parameters={"columns": len(columns), "values": len(rows.columns)},
+        )
     return by_position(rows.toDF(*columns, *more), json.loads(table.schema.json())["fields"], evolves=evolves)
 
 

@@ -14,12 +14,15 @@ from weakref import WeakSet
 
 from deltafast._util.write_modes import WriteMode, save_mode
 from deltafast.exceptions import DeltaError, InvalidArgumentError
+from deltafast.spark._commands.catalog import handle
 from deltafast.spark._conditions import Operation
 from deltafast.spark._enable.statement_handler import ParsedStatements
+from deltafast.spark._scan.physical_columns import Columns, spark_schema
 from deltafast.spark._scan.reader import followed, read
 from deltafast.spark._session.java_calls import delta_provider, put_parser, set_handler, take_parser_back
 from deltafast.spark._session.java_library import first_line
 from deltafast.spark._session.session import Session, version_number
+from deltafast.spark._session.storage import place_of
 from deltafast.spark._session.unity_tables import CATALOG_CLASS
 from deltafast.spark._streaming.stream_source import plan_streams
 from deltafast.spark._write.physical_schema import fits_as_stored
@@ -240,6 +243,23 @@ class Provider:
         except BaseException as error:  # noqa: BLE001 - Java raises it again
             self._fail(error, failure)
             return None
+
+    def describe(self, session: Any, location: Any, description: Any) -> bool:
+        """Set the columns, partition columns and comment of a table in Java's `TableDescription`; False on an error."""
+        try:
+            own = Session(self._spark(session))
+            table = handle(own, place_of(own, str(location)))
+            metadata = table.metadata()
+            names = list(metadata.partition_columns)
+            columns = Columns(json.loads(table.schema().to_json()), names, is_mapped=False)
+            gateway = own.spark._sc._gateway
+            partitions = gateway.new_array(own.jvm.java.lang.String, len(names))
+            for place, name in enumerate(names):
+                partitions[place] = name
+            description.set(spark_schema(columns.seen()).json(), partitions, metadata.description)
+        except Exception:  # noqa: BLE001 - the catalog's entry is shown as it is; a query raises the error
+            return False
+        return True
 
     def write(self, session: Any, options: Any, mode: Any, rows: Any, failure: Any) -> None:
         """Write rows for Java; on an error set `failure`."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from deltafast._expr.lexer import unescape
 from deltafast.spark._commands.argument_checks import path_in
-from deltafast.spark._commands.catalog import name_in_catalog, place_of_name
+from deltafast.spark._commands.catalog import FROM_CATALOG, name_in_catalog, place_of_name
 from deltafast.spark._commands.parameters import bound
 from deltafast.spark._commands.statements import prepare, sql
 from deltafast.spark._conditions import Operation
@@ -30,8 +30,8 @@ __all__ = ["CatalogProvider", "ParsedStatements", "is_of_the_catalog", "managing
 
 #: Statements that only affect or show the catalog's entry: an existing table, its name, its location.
 _OF_THE_CATALOG: Final = re.compile(
-    r"""\s*(?: DESC(?:RIBE)? \s+ (?:TABLE\s+)? EXTENDED \s+ (?!delta\s*\.\s*`)
-        | ALTER \s+ TABLE \s+ (?!delta\s*\.\s*`) (?:[\w.]|`[^`]+`)+ \s+ (?: RENAME \s+ TO | SET \s+ LOCATION ) \s
+    rf"""\s*(?: {re.escape(FROM_CATALOG.strip())}
+        | ALTER \s+ TABLE \s+ (?!delta\s*\.\s*`) (?:[\w.]|`[^`]+`)+ \s+ RENAME \s+ TO \s
         | CREATE \s+ TABLE \s+ (?:IF\s+NOT\s+EXISTS\s+)? \S+ \s+ USING \s+ delta \s+
           LOCATION \s+ '[^']*' \s* ;? \s* $ )""",
     re.IGNORECASE | re.VERBOSE,

@@ -16,7 +16,7 @@ from deltafast._expr.session_calls import core_expression, uses_session
 from deltafast._handle import handle_of
 from deltafast._ops.delete_update import dml_metrics
 from deltafast._util.options import commit_options
-from deltafast.exceptions import InvalidArgumentError
+from deltafast.exceptions import ErrorCode, InvalidArgumentError
 from deltafast.spark._jobs.folders import Folders
 from deltafast.spark._jobs.row_bitmaps import marks
 from deltafast.spark._jobs.session_functions import SessionFunctions
@@ -202,7 +202,12 @@ class _NewValues:
         for field in columns.fields:
             if field["name"] in self._given and IDENTITY_START in field.get("metadata", {}):
                 message = "an identity column cannot be updated: its values are the table's to give"
-                raise InvalidArgumentError(f"{message} (column {field['name']})")
+                raise InvalidArgumentError(
+                    message,
+                    column=field["name"],
+                    code=ErrorCode.IDENTITY_COLUMN_UPDATED,
+                    parameters={"column": field["name"]},
+                )
         self._values = values
         self._constraints = Constraints(_core.table_constraints(handle_of(job.table).snapshot), columns)
 

@@ -11,7 +11,7 @@ from deltafast._expr.errors import UnsupportedExpressionError
 from deltafast._expr.render import to_spark_sql
 from deltafast._expr.session_calls import core_condition, core_expression, core_value
 from deltafast._expr.tree import Bound, Lit, SessionCall, walk
-from deltafast.exceptions import DeltaProtocolError, InvalidArgumentError
+from deltafast.exceptions import DeltaProtocolError, ErrorCode, InvalidArgumentError
 from deltafast.spark._scan.physical_columns import plain_type
 
 if TYPE_CHECKING:
@@ -92,7 +92,12 @@ class SessionFunctions:
             frame: Any = self._session.spark.range(0).where(f"({sql}) is not null").selectExpr(f"{sql} as value")
             found = plain_type(json.loads(frame.schema.json())["fields"][0]["type"])
         except AnalysisException as error:
-            raise InvalidArgumentError(str(error).strip().partition("\n")[0]) from None
+            is_aggregate = error.getCondition() == "INVALID_WHERE_CONDITION"
+            raise InvalidArgumentError(
+                str(error).strip().partition("\n")[0],
+                code=ErrorCode.AGGREGATE_IN_PREDICATE if is_aggregate else None,
+                parameters={"expression": sql} if is_aggregate else None,
+            ) from None
         if self._session.is_connect:
             is_deterministic = name.lower() not in _NOT_DETERMINISTIC
         else:
@@ -113,11 +118,12 @@ class SessionFunctions:
         for tree in trees:
             for node in walk(Bound.from_tree(tree).expr):
                 if isinstance(node, SessionCall) and node.f in self.not_deterministic:
-                    message = (
-                        "[INVALID_NON_DETERMINISTIC_EXPRESSIONS] The operator expects a deterministic expression, but "
-                        f"`{node.f}()` gives another value each time; compute it in a table or data frame before"
+                    message = f"`{node.f}()` gives another value each time; compute it in a table or data frame before"
+                    raise InvalidArgumentError(
+                        message,
+                        code=ErrorCode.NON_DETERMINISTIC_EXPRESSION,
+                        parameters={"expression": f"{node.f}()"},
                     )
-                    raise InvalidArgumentError(message)
 
 
 def _without_columns(args: Sequence[Node]) -> tuple[Node, ...]:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from deltafast._types import array_of
 from deltafast.exceptions import DeltaError, InvalidArgumentError, warn
+from deltafast.spark._conditions import Operation
 from deltafast.spark._scan.physical_columns import field_of, spark_schema
 from deltafast.spark._scan.snapshot import BASE_ROW_ID, COMMIT_VERSION, VECTOR, total
 from deltafast.spark._session.file_options import file_options
@@ -35,6 +36,7 @@ from deltafast.spark._session.java_calls import (
 )
 from deltafast.spark._session.java_library import UnavailableError, first_line, load, on_executors
 from deltafast.spark._session.session import spill, spilled
+from deltafast.spark.exceptions import as_spark_error
 
 if TYPE_CHECKING:
     from deltafast.spark._scan.snapshot import Listing, Version
@@ -157,7 +159,7 @@ class _FollowingPlanner(FilePlanner):
             if newer is not None:
                 self._update(newer)
         except Exception as error:  # noqa: BLE001 - Java raises it in the thread of the query
-            self._failure = str(error)
+            self._failure = str(as_spark_error(error, Operation.RELATION))
             return FAILED
         self._execution = execution
         return UNCHANGED if newer is None else newer.number

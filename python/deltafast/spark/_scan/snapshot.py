@@ -148,8 +148,11 @@ class Version:
             message = (
                 f"the columns of {self.place.uri} have changed since the frame was made of version {self.number}: "
             )
-            message += "create it again (DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS)"
-            raise SchemaMismatchError(message)
+            raise SchemaMismatchError(
+                message + "create it again",
+                code=ErrorCode.FRAME_SCHEMA_CHANGED,
+                parameters={"path": self.place.uri},
+            )
         return found
 
     def materialized(self, name: str) -> tuple[str | None, str]:

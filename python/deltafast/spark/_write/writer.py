@@ -519,7 +519,11 @@ def _replaces_partitions(
     mode = given.get("partitionoverwritemode")
     if mode is not None and str(mode).lower() not in tuple(OverwriteScope):
         message = f"partitionOverwriteMode must be static or dynamic, not {str(mode)!r:.50}"
-        raise InvalidArgumentError(message)
+        raise InvalidArgumentError(
+            message,
+            code=ErrorCode.INVALID_OPTION_VALUE,
+            parameters={"option": "partitionOverwriteMode", "value": mode, "values": "'STATIC' or 'DYNAMIC'"},
+        )
     if replace_where is not None or given.keys() & {"replaceusing", "replaceon"}:
         # As in delta-spark, the session's setting has no effect where the write itself chooses the replaced rows.
         if str(mode).lower() == OverwriteScope.DYNAMIC:

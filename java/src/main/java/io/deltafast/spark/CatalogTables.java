@@ -79,6 +79,35 @@ public final class CatalogTables {
     }
   }
 
+  /**
+   * The entry of a Delta table with the columns, the partition columns and the comment of its log;
+   * another table, and one that cannot be read, unchanged.
+   */
+  public static Table described(Table table) {
+    if (!(table instanceof V1Table)) {
+      return table;
+    }
+    CatalogTable entry = ((V1Table) table).v1Table();
+    if (!entry.provider().contains(PROVIDER) || entry.storage().locationUri().isEmpty()) {
+      return table;
+    }
+    String location = new Path(entry.storage().locationUri().get()).toString();
+    TableDescription description = new TableDescription();
+    if (!DeltaProvider.describe(location, description)) {
+      return table;
+    }
+    return new V1Table(
+        (CatalogTable)
+            SparkInternals.copyWith(
+                entry,
+                new String[] {"schema", "partitionColumnNames", "comment"},
+                new Object[] {
+                  description.schema(),
+                  SparkInternals.seqOf(description.partitionColumns()),
+                  Option.apply(description.comment())
+                }));
+  }
+
   /** The entry of a Delta table at a timestamp, microseconds since 1970 in UTC; else null. */
   public static Table atTimestamp(Table table, long timestamp) {
     Instant instant = Instant.EPOCH.plus(timestamp, ChronoUnit.MICROS);

@@ -146,6 +146,14 @@ public final class DeltaProvider extends DeltaStreamProvider
     return new FrameRelation(context, javaOptions, rows);
   }
 
+  /**
+   * Describes the table at a location; false if it cannot be read, or the format is not enabled.
+   */
+  static boolean describe(String location, TableDescription description) {
+    FormatHandler current = handler;
+    return current != null && current.describe(SparkSession.active(), location, description);
+  }
+
   /** The scan of a plan that only scans files; null for any other plan. */
   private static HadoopFsRelation fileScan(LogicalPlan plan) {
     if (!(plan instanceof Project)) {
@@ -199,7 +207,7 @@ public final class DeltaProvider extends DeltaStreamProvider
   public void makeManaged(org.apache.spark.sql.classic.SparkSession session, String name)
       throws Exception {
     SessionCatalog catalog = session.sessionState().catalog();
-    TableIdentifier identifier = session.sessionState().sqlParser().parseTableIdentifier(name);
+    TableIdentifier identifier = identifierOf(session, name);
     CatalogTable table = catalog.getTableMetadata(identifier);
     if (!new Path(catalog.defaultTablePath(identifier)).equals(new Path(table.location()))) {
       return;
@@ -214,8 +222,7 @@ public final class DeltaProvider extends DeltaStreamProvider
   public void convertToDelta(org.apache.spark.sql.classic.SparkSession session, String name)
       throws Exception {
     SessionCatalog catalog = session.sessionState().catalog();
-    CatalogTable table =
-        catalog.getTableMetadata(session.sessionState().sqlParser().parseTableIdentifier(name));
+    CatalogTable table = catalog.getTableMetadata(identifierOf(session, name));
     alter(
         catalog,
         table,
@@ -224,6 +231,34 @@ public final class DeltaProvider extends DeltaStreamProvider
           Option.apply("delta"), new StructType(), SparkInternals.seqOf(new ArrayList<>())
         });
     catalog.refreshTable(table.identifier());
+  }
+
+  /** Takes the columns of a new table out of its entry in the catalog: the log has them. */
+  public void forgetColumns(org.apache.spark.sql.classic.SparkSession session, String name)
+      throws Exception {
+    SessionCatalog catalog = session.sessionState().catalog();
+    CatalogTable table = catalog.getTableMetadata(identifierOf(session, name));
+    if (!table.schema().isEmpty()) {
+      alter(
+          catalog,
+          table,
+          new String[] {"schema", "partitionColumnNames"},
+          new Object[] {new StructType(), SparkInternals.seqOf(new ArrayList<>())});
+    }
+  }
+
+  /**
+   * The identifier of a table of the session's catalog, whose name may begin with the catalog's.
+   */
+  private static TableIdentifier identifierOf(
+      org.apache.spark.sql.classic.SparkSession session, String name) throws Exception {
+    List<String> parts =
+        CollectionConverters.asJava(
+            session.sessionState().sqlParser().parseMultipartIdentifier(name));
+    String table = parts.get(parts.size() - 1);
+    Option<String> database =
+        parts.size() > 1 ? Option.apply(parts.get(parts.size() - 2)) : Option.empty();
+    return new TableIdentifier(table, database);
   }
 
   private static void alter(

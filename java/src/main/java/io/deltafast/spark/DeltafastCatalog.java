@@ -6,12 +6,17 @@ import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.Table;
 
 /**
- * The session's catalog with time travel: older versions of its Delta tables, and of those that are
- * named by delta.`path`.
+ * The session's catalog with the columns that the logs of its Delta tables have, and with time
+ * travel: older versions of these tables, and of those that are named by delta.`path`.
  *
  * <p>The name is the same in all releases of deltafast.
  */
 public final class DeltafastCatalog extends DelegatingCatalogExtension {
+  @Override
+  public Table loadTable(Identifier name) throws NoSuchTableException {
+    return CatalogTables.described(super.loadTable(name));
+  }
+
   @Override
   public Table loadTable(Identifier name, String version) throws NoSuchTableException {
     Table found = CatalogTables.withOption(entry(name), "versionAsOf", version);
