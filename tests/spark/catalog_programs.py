@@ -30,6 +30,10 @@ SCENARIOS: Final[dict[str, list[str]]] = {
         "INSERT INTO t VALUES (1, 1, 'a'), (2, 1, 'b'), (3, 2, 'a'), (4, NULL, 'c d')  -- ask",
         "DELETE FROM t WHERE p = 2",
     ],
+    "partition in the middle": [
+        "CREATE TABLE t USING delta PARTITIONED BY (p) AS SELECT id, id % 2 p, 'x' name FROM range(4)",
+        "INSERT INTO t SELECT 9L, 1L, 'y'",
+    ],
     "clustering": ["CREATE TABLE t (id BIGINT, name STRING) USING delta CLUSTER BY (id, name)"],
     "query": [
         "CREATE TABLE t USING delta PARTITIONED BY (p) COMMENT 'of a query' AS SELECT id, id % 2 p FROM range(4)"

@@ -344,6 +344,13 @@ def test_programs_for_delta_spark(spark, enabled, folder):
     spark.sql("INSERT INTO made (n) VALUES (1)")
     spark.sql("ALTER TABLE made ADD COLUMNS (more STRING)")
     assert [tuple(row) for row in spark.sql("SELECT * FROM made m WHERE m.n = 1").collect()] == [(1, 2, None)]
+    source = spark.sql("SELECT 1 n, 'merged' more").alias("source")
+    matched = source.mergeInto("made", F.expr("made.n = source.n")).whenMatched()
+    matched.update({"more": col("source.more")}).merge()
+    assert [tuple(row) for row in spark.table("made").collect()] == [(1, 2, "merged")]
+    assert spark.sql("VACUUM made DRY RUN").collect() == []
+    with pytest.raises(AnalysisException, match="TEMPORARY VIEW"):
+        spark.sql("CREATE VIEW shown AS SELECT n FROM made")
     spark.sql("ALTER TABLE made RENAME TO renamed")
     assert spark.table("renamed").columns == ["n", "m", "more"]
     spark.sql("DROP TABLE renamed")

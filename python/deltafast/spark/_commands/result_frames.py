@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from deltafast import _core
 from deltafast._sql.run_describe import commits
+from deltafast.spark._session.session import quiet
 from deltafast.spark._session.storage import core_access
 
 if TYPE_CHECKING:
@@ -32,6 +33,12 @@ def answered(session: Session, rows: pa.RecordBatchReader) -> Any:
 
             column = [_as_hadoop(text) for text in found.column(name).to_pylist()]
             found = found.set_column(found.column_names.index(name), name, pa.array(column, pa.string()))
+    if not found.num_rows:
+        # Without rows, Spark Connect finds no types in Arrow's.
+        with quiet():
+            from pyspark.sql.pandas.types import from_arrow_schema
+
+            return session.spark.createDataFrame([], from_arrow_schema(found.schema))
     return session.frame(found)
 
 

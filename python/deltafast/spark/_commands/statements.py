@@ -56,7 +56,7 @@ from deltafast.spark._commands.path_tables import is_sparks, spelled
 from deltafast.spark._commands.queries import frame_of, refresh_views
 from deltafast.spark._commands.result_frames import answered, history_of, nothing, plan_of
 from deltafast.spark._commands.session_tables import SparkTables
-from deltafast.spark._commands.subqueries import with_values
+from deltafast.spark._commands.subqueries import with_values, with_variable
 from deltafast.spark._conditions import Operation
 from deltafast.spark._scan.physical_columns import check_names, mapping_mode
 from deltafast.spark._session.cached_rows import refresh_dependents
@@ -106,6 +106,15 @@ _CREATION: Final = re.compile(
     r"(?!.*\bAS\s*\(?\s*(?:SELECT|WITH|FROM|VALUES|TABLE)\b)"
 )
 _VALUES: Final = re.compile(r"(?is)(\s*INSERT\s+(?:INTO|OVERWRITE)\b.*?)\bVALUES\b(\s*\(.*)")
+#: The creation of a view that outlives the session; what its query reads.
+_VIEW: Final = re.compile(r"(?is)\s*CREATE\s+(?:OR\s+REPLACE\s+)?VIEW\b.*\bAS\b")
+_READ_TABLE: Final = re.compile(r"(?i)\b(?:FROM|JOIN)\s+((?:\w+|`(?:[^`]|``)+`)(?:\.(?:\w+|`(?:[^`]|``)+`))*)")
+#: A script, whose statements Spark's interpreter gives to no other parser.
+_SCRIPT: Final = re.compile(r"(?is)\s*BEGIN\b(?!\s+TRANSACTION).*\bEND\s*;?\s*")
+#: A change of rows within a script; its table.
+_CHANGE_IN_SCRIPT: Final = re.compile(
+    r"(?i)\b(?:UPDATE|DELETE\s+FROM|MERGE\s+INTO)\s+((?:\w+|`(?:[^`]|``)+`)(?:\.(?:\w+|`(?:[^`]|``)+`))*)"
+)
 #: Statements of Spark's that hold another as a string, which is parsed by itself.
 _HOLDS_STATEMENTS: Final = re.compile(r"(?i)\s*(?:EXECUTE\s+IMMEDIATE|DECLARE)\b")
 _USING_DELTA: Final = re.compile(r"(?is)\bUSING\s+`?delta`?(\W|$)")
@@ -176,12 +185,15 @@ def sql(spark: Any, text: str, args: Any = None) -> Any:
     return prepare(Session(spark), text, args).run()
 
 
-def prepare(session: Session, text: str, args: Any = None) -> PreparedStatement:
+def prepare(  # noqa: PLR0911 - one line a kind
+    session: Session, text: str, args: Any = None
+) -> PreparedStatement:
     """Read one statement; the arguments and errors are those of `sql`."""
     text = _EXTERNAL.sub("CREATE TABLE", text) if _USING_DELTA.search(text) else text
     found = _of_other_statements(session, text, args)
     if found is not None:
         return found
+    _check_supported(session, text)
     whole = text if args is None or _QUERY.match(text) else bound(text, args)
     if _has_subqueries(session, whole):
         return _with_subqueries(session, whole)
@@ -199,6 +211,8 @@ def prepare(session: Session, text: str, args: Any = None) -> PreparedStatement:
     tables = SparkTables.of(session)
     _refuse_view(statement, tables)
     if _is_deltas(statement, tables, whole):
+        if isinstance(statement, tree.Update | tree.Delete | tree.Merge):
+            return PreparedStatement(lambda: _changed(statement, whole, tables), columns_of(statement))
         return _prepared(statement, tables)
     return _of_spark(session, spelled(text, tables, _SparkReader) if is_sparks(text) else text, args)
 
@@ -236,7 +250,7 @@ def _unread(session: Session, text: str, args: Any) -> PreparedStatement | None:
         return _of_spark(session, text, args)
     change = _CHANGE.match(text)
     # Spark can neither change a Delta table nor create one.
-    is_change = change is not None and _is_of_delta(session, change)
+    is_change = change is not None and _is_of_delta(session, change[2])
     if is_change or _CREATION.match(text) or _OF_DELTA.match(text):
         return None
     if _HOLDS_STATEMENTS.match(text):
@@ -261,6 +275,43 @@ def _prepared(statement: tree.Statement, tables: SparkTables) -> PreparedStateme
         return found
 
     return PreparedStatement(complete, columns_of(statement))
+
+
+def _check_supported(session: Session, text: str) -> None:
+    """Refuse statements that Spark takes, and then cannot run for Delta tables.
+
+    They are a script that changes rows, and over Connect a view of the catalog, which only a client could read.
+
+    Raises:
+        UnsupportedExpressionError: It is such a statement.
+    """
+    if _SCRIPT.fullmatch(text) and _names_delta(session, _CHANGE_IN_SCRIPT, text):
+        message = "a SQL script cannot change rows of Delta tables: run its statements one after the other"
+        raise UnsupportedExpressionError(message)
+    view = _VIEW.match(text) if session.spark in READ_BY_CLIENT else None
+    if view is not None and _names_delta(session, _READ_TABLE, text[view.end() :]):
+        message = "the server cannot read Delta tables in a view of its catalog: write CREATE TEMPORARY VIEW"
+        raise UnsupportedExpressionError(message)
+
+
+def _names_delta(session: Session, pattern: re.Pattern[str], text: str) -> bool:
+    """Return whether a name that the pattern finds in a text is that of a Delta table."""
+    return any(_is_of_delta(session, match[1]) for match in pattern.finditer(text))
+
+
+def _changed(statement: tree.Statement, text: str, tables: SparkTables) -> Any:
+    """Run a change of rows; a name that is not a column's may be that of a variable of the session."""
+    while True:
+        try:
+            return _prepared(statement, tables).run()
+        except InvalidArgumentError as error:
+            if error.code is not ErrorCode.COLUMN_NOT_FOUND:
+                raise
+            replaced = with_variable(tables.session, text, error.parameters["column"])
+            if replaced is None:
+                raise
+            text = replaced
+            statement = read_statement(text, zone=tables.session.zone, reader=_SparkReader)
 
 
 def _of_other_statements(session: Session, text: str, args: Any) -> PreparedStatement | None:
@@ -349,12 +400,12 @@ def _has_subqueries(session: Session, text: str) -> bool:
     """Return whether a string is a change of a Delta table with subqueries."""
     change = _CHANGE.match(text)
     is_plain = change is not None and change[1] is None and _SUBQUERY.search(text, change.end()) is not None
-    return change is not None and is_plain and _is_of_delta(session, change)
+    return change is not None and is_plain and _is_of_delta(session, change[2])
 
 
-def _is_of_delta(session: Session, change: re.Match[str]) -> bool:
-    path = path_in(change[2])
-    return SparkTables.of(session).knows(tree.TableName(path or change[2], by_path=path is not None, pos=0))
+def _is_of_delta(session: Session, name: str) -> bool:
+    path = path_in(name)
+    return SparkTables.of(session).knows(tree.TableName(path or name, by_path=path is not None, pos=0))
 
 
 def _with_subqueries(session: Session, text: str) -> PreparedStatement:
@@ -363,7 +414,7 @@ def _with_subqueries(session: Session, text: str) -> PreparedStatement:
 
     def complete() -> Any:
         whole = with_values(text, tables, _SparkReader)
-        return _prepared(read_statement(whole, zone=session.zone, reader=_SparkReader), tables).run()
+        return _changed(read_statement(whole, zone=session.zone, reader=_SparkReader), whole, tables)
 
     return PreparedStatement(complete, MERGED if re.match(r"(?i)\s*MERGE\b", text) else CHANGED_ROWS)
 

@@ -1,9 +1,9 @@
-"""Subqueries in UPDATE, DELETE and MERGE: scalar ones in the values of UPDATE and MERGE, as in delta-spark."""
+"""Scalar subqueries and variables of the session in UPDATE, DELETE and MERGE, as in delta-spark."""
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from deltafast._expr.lexer import OPAQUE
 from deltafast._sql.query_text import read_query
@@ -15,8 +15,9 @@ from deltafast.spark._scan.physical_columns import quoted
 if TYPE_CHECKING:
     from deltafast._sql.reader import Reader
     from deltafast.spark._commands.session_tables import SparkTables
+    from deltafast.spark._session.session import Session
 
-__all__ = ["with_values"]
+__all__ = ["with_values", "with_variable"]
 
 _PIECE: Final = re.compile(
     rf"{OPAQUE}|(?P<query>\((?=\s*(?:SELECT|WITH)\b))|(?<![.\w])(?P<word>WHERE|ON|WHEN|THEN|CASE|END)\b",
@@ -76,18 +77,57 @@ def with_values(text: str, tables: SparkTables, reader: type[Reader]) -> str:
         if part.is_source:
             found.append(text[piece.end() : done])
             continue
-        frame = frame_of(tables.session, query, tables)
-        kinds = [field.dataType.simpleString() for field in frame.schema]
-        is_timestamp = len(kinds) == 1 and kinds[0].startswith("timestamp")
-        # As a string: Python would convert it to the time zone of the process instead of the session's.
-        shown = frame.selectExpr(f"CAST({quoted(frame.columns[0])} AS STRING)") if is_timestamp else frame
-        rows = shown.limit(2).collect()
-        if len(frame.columns) != 1 or len(rows) > 1:
-            message = f"({query.text}) must give one column and at most one row"
-            raise InvalidArgumentError(message)
-        value = spelled(rows[0][0] if rows else None)
-        if value is None:
-            message = f"({query.text}) gives a {kinds[0]}: {part.hint} for values of this type"
-            raise InvalidArgumentError(message)
-        found.append(f"CAST({value} AS {kinds[0]})")
+        found.append(_literal(frame_of(tables.session, query, tables), query.text, part.hint))
     return "".join(found) + text[done:]
+
+
+def _literal(frame: Any, text: str, hint: str) -> str:
+    """Return the only value of a frame as SQL.
+
+    Raises:
+        InvalidArgumentError: The frame has more than one value, or SQL has no literals of its type.
+    """
+    kinds = [field.dataType.simpleString() for field in frame.schema]
+    is_timestamp = len(kinds) == 1 and kinds[0].startswith("timestamp")
+    # As a string: Python would convert it to the time zone of the process instead of the session's.
+    shown = frame.selectExpr(f"CAST({quoted(frame.columns[0])} AS STRING)") if is_timestamp else frame
+    rows = shown.limit(2).collect()
+    if len(frame.columns) != 1 or len(rows) > 1:
+        message = f"({text}) must give one column and at most one row"
+        raise InvalidArgumentError(message)
+    value = spelled(rows[0][0] if rows else None)
+    if value is None:
+        message = f"({text}) gives a {kinds[0]}: {hint} for values of this type"
+        raise InvalidArgumentError(message)
+    return f"CAST({value} AS {kinds[0]})"
+
+
+def with_variable(session: Session, text: str, name: str) -> str | None:
+    """Replace a variable of the session by its value, where a statement names it.
+
+    Args:
+        session: The session.
+        text: The statement.
+        name: A name that is not that of a column.
+
+    Returns:
+        None if there is no such variable, or the statement does not name it.
+    """
+    from pyspark.errors import AnalysisException
+
+    if name.lower() in ("session", "system"):
+        qualified = re.search(r"(?i)(?<![.\w])(?:system\s*\.\s*)?session\s*\.\s*(\w+)", text)
+        name = name if qualified is None else qualified[1]
+    last = name.rpartition(".")[2]
+    if not last.isidentifier():
+        return None
+    try:
+        frame = session.run(f"SELECT {last}")
+        value = _literal(frame, name, "use a query")
+    except AnalysisException:
+        return None
+    place = re.compile(
+        rf"{OPAQUE}|(?<![.\w])(?P<name>(?:(?:system\.)?session\.)?{last})\b(?!\s*[.(])", re.IGNORECASE | re.DOTALL
+    )
+    changed = place.sub(lambda match: value if match["name"] else match[0], text)
+    return None if changed == text else changed

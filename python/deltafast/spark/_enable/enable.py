@@ -305,9 +305,10 @@ def _on_classic(session: Session) -> _Enabled:
     from pyspark.errors.exceptions import captured
     from pyspark.sql import DataFrameReader, DataFrameWriterV2, SparkSession
     from pyspark.sql.catalog import Catalog
+    from pyspark.sql.classic.dataframe import DataFrame
     from pyspark.sql.conf import RuntimeConfig
 
-    from deltafast.spark._enable import dataframe_writer, dataframe_writer_v2, ignored_settings, streams
+    from deltafast.spark._enable import dataframe_writer, dataframe_writer_v2, ignored_settings, merge_into, streams
 
     enabled.put(SparkSession, "table", enabled.table)
     enabled.put(DataFrameReader, "table", enabled.table)
@@ -317,6 +318,7 @@ def _on_classic(session: Session) -> _Enabled:
     enabled.put(captured, "convert_exception", lambda before: _converting(before, provider))
     dataframe_writer.put(enabled.put)
     streams.put(enabled.put)
+    merge_into.put(enabled.put, DataFrame)
     ignored_settings.put(enabled.put, RuntimeConfig)
     dataframe_writer_v2.put(enabled.put, DataFrameWriterV2, lambda writer: writer._df, enabled.provider.manage)
     return enabled
@@ -334,15 +336,17 @@ def _on_connect(provider: ConnectProvider) -> _Enabled:
     """Patch the format into the client's Python."""
     from pyspark.sql.connect.catalog import Catalog
     from pyspark.sql.connect.conf import RuntimeConf
+    from pyspark.sql.connect.dataframe import DataFrame
     from pyspark.sql.connect.readwriter import DataFrameWriterV2
 
-    from deltafast.spark._enable import connect, connect_streams, dataframe_writer_v2, ignored_settings
+    from deltafast.spark._enable import connect, connect_streams, dataframe_writer_v2, ignored_settings, merge_into
 
     enabled = _Enabled(provider)
     connect.put(enabled.put)
     enabled.put(Catalog, "tableExists", enabled.table_exists)
     enabled.put(Catalog, "createTable", enabled.create_table)
     connect_streams.put(enabled.put)
+    merge_into.put(enabled.put, DataFrame)
     ignored_settings.put(enabled.put, RuntimeConf)
     dataframe_writer_v2.put(enabled.put, DataFrameWriterV2, connect.frame_of, enabled.provider.manage)
     return enabled

@@ -10,14 +10,15 @@ import re
 import threading
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import unquote
 from weakref import WeakSet
 
 from deltafast._util.write_modes import WriteMode, save_mode
-from deltafast.exceptions import DeltaError, InvalidArgumentError
+from deltafast.exceptions import DeltaError, ErrorCode, InvalidArgumentError
 from deltafast.spark._commands.catalog import handle
 from deltafast.spark._conditions import Operation
 from deltafast.spark._enable.statement_handler import ParsedStatements
-from deltafast.spark._scan.physical_columns import Columns, spark_schema
+from deltafast.spark._scan.physical_columns import Columns, quoted, spark_schema
 from deltafast.spark._scan.reader import followed, read
 from deltafast.spark._session.java_calls import delta_provider, put_parser, set_handler, take_parser_back
 from deltafast.spark._session.java_library import first_line
@@ -28,6 +29,7 @@ from deltafast.spark._streaming.stream_source import plan_streams
 from deltafast.spark._write.physical_schema import fits_as_stored
 from deltafast.spark._write.writer import WriteRequest, described, write_rows
 from deltafast.spark.exceptions import during, set_failure
+from deltafast.table import DeltaTable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -308,9 +310,42 @@ def read_frame(spark: Any, options: Mapping[str, Any]) -> Any:
     if at and not {"versionAsOf", "timestampAsOf"} & given.keys():
         path, given["versionAsOf"] = at[1], at[2]
     version_number("versionAsOf", given.get("versionAsOf", 0))
+    path, values = _table_of_partition(Session(spark), path)
     if str(given.get("readChangeFeed", given.get("readChangeData", "false"))).lower() != "true":
         given = {key: value for key, value in given.items() if key in ("versionAsOf", "timestampAsOf")}
-    return read(spark, path, options=given) if given else followed(spark, path)
+    frame = read(spark, path, options=given) if given else followed(spark, path)
+    return _of_partition(frame, values) if values else frame
+
+
+def _table_of_partition(session: Session, path: str) -> tuple[str, list[tuple[str, str]]]:
+    """Return the table of a partition's folder `table/p=1`, and the partition's values; any other path as it is."""
+    root, values = path.rstrip("/"), list[tuple[str, str]]()
+    while (match := re.fullmatch(r"(.+)/([^/=]+)=([^/]+)", root)) is not None:
+        root, name, value = match[1], match[2], match[3]
+        values.append((unquote(name), unquote(value)))
+    if not values or _is_table(session, path) or not _is_table(session, root):
+        return path, []
+    return root, values
+
+
+def _is_table(session: Session, path: str) -> bool:
+    place = place_of(session, path)
+    return DeltaTable.is_deltatable(place.uri, place.options or None)
+
+
+def _of_partition(frame: Any, values: list[tuple[str, str]]) -> Any:
+    from pyspark.sql import functions
+
+    for name, value in values:
+        if name not in frame.columns:
+            message = f"the folder {name}={value} is not that of a partition: the table has no column `{name}`"
+            raise InvalidArgumentError(message, code=ErrorCode.COLUMN_NOT_FOUND, parameters={"column": name})
+        column = functions.col(quoted(name))
+        is_null = value == "__HIVE_DEFAULT_PARTITION__"
+        frame = frame.where(
+            column.isNull() if is_null else column == functions.lit(value).cast(frame.schema[name].dataType)
+        )
+    return frame
 
 
 def write_frame(

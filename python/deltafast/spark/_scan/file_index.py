@@ -25,6 +25,7 @@ from deltafast.spark._session.java_calls import (
     UNCHANGED,
     FilePlanner,
     IndexedFiles,
+    add_file_selection_rule,
     add_row_count_rule,
     add_row_format_rule,
     add_row_tracking_rule,
@@ -268,6 +269,7 @@ def scan(version: Version, listing: Listing, data: list[dict[str, Any]]) -> Any:
         _count_by_log(session)
         if reader is not None:
             _make_rows(session)
+        _select_files(session)
     except Exception as error:
         message = f"this Spark does not take deltafast's list of files ({first_line(error)})"
         raise IndexUnavailableError(message) from error
@@ -302,6 +304,14 @@ def _count_by_log(session: Session) -> None:
         add_row_count_rule(session)
     except UnavailableError as error:
         _report(session, "tasks count the rows of whole tables instead of the log", error)
+
+
+def _select_files(session: Session) -> None:
+    """Add an optimizer rule that selects files by filters; if it cannot be added, estimates are those of tables."""
+    try:
+        add_file_selection_rule(session)
+    except UnavailableError as error:
+        _report(session, "queries are planned by the sizes of whole tables", error)
 
 
 def _make_rows(session: Session) -> None:

@@ -23,6 +23,7 @@ __all__ = [
     "StatementHandler",
     "StreamHandler",
     "StreamPlanner",
+    "add_file_selection_rule",
     "add_row_count_rule",
     "add_row_format_rule",
     "add_row_tracking_rule",
@@ -230,6 +231,11 @@ def parquet_format(
 def add_row_count_rule(session: JavaSession) -> None:
     """Add the optimizer rule that takes a table's row count from the log."""
     _add_rule(session, "RowCountRule")
+
+
+def add_file_selection_rule(session: JavaSession) -> None:
+    """Add the optimizer rule that selects files by the filters of a query, for its estimates."""
+    _add_rule(session, "FileSelectionRule")
 
 
 def add_row_format_rule(session: JavaSession) -> None:

@@ -405,3 +405,77 @@ def test_an_append_without_a_format_has_that_of_the_table(spark):
     assert ids(spark.table("appended")) == [0, 1, 2, 3, 4]
     spark.range(1).write.mode("append").saveAsTable("appended_parquet")
     assert spark.sql("DESCRIBE EXTENDED appended_parquet").where("col_name = 'Provider'").first().data_type == "parquet"
+
+
+@pytest.fixture
+def three(spark):
+    spark.sql("CREATE TABLE three (id INT, v STRING, p INT) USING delta PARTITIONED BY (p)")
+    spark.sql("INSERT INTO three VALUES (1, 'a', 1), (2, 'b', 2), (3, 'c', NULL)")
+    yield "three"
+    spark.sql("DROP TABLE three")
+
+
+def rows(spark, name):
+    return [tuple(row) for row in spark.table(name).orderBy("id").collect()]
+
+
+def test_variables_of_the_session(spark, three):
+    spark.sql("DECLARE OR REPLACE VARIABLE wanted INT DEFAULT 2")
+    spark.sql("DECLARE OR REPLACE VARIABLE word STRING DEFAULT 'it''s'")
+    # A column of the name comes first.
+    spark.sql("DECLARE OR REPLACE VARIABLE p INT DEFAULT 99")
+    spark.sql(f"UPDATE {three} SET v = word WHERE id = wanted AND p <> 99")
+    assert rows(spark, three) == [(1, "a", 1), (2, "it's", 2), (3, "c", None)]
+    spark.sql(f"DELETE FROM {three} WHERE id = session.wanted OR v = 'word'")
+    assert rows(spark, three) == [(1, "a", 1), (3, "c", None)]
+    spark.sql(
+        f"MERGE INTO {three} t USING (SELECT wanted id, word v) s ON t.id = s.id "
+        "WHEN NOT MATCHED AND wanted = 2 THEN INSERT (id, v, p) VALUES (s.id, word, wanted)"
+    )
+    assert rows(spark, three) == [(1, "a", 1), (2, "it's", 2), (3, "c", None)]
+    with pytest.raises(AnalysisException, match="`unheard_of`"):
+        spark.sql(f"UPDATE {three} SET v = unheard_of")
+
+
+def test_merge_into(spark, three):
+    source = spark.createDataFrame([(1, "new", 1), (9, "nine", 9)], ["id", "v", "p"]).alias("source")
+    merged = source.mergeInto(three, functions.expr("three.id = source.id"))
+    merged = merged.whenMatched().update({"v": functions.col("source.v")})
+    assert merged.whenNotMatched(functions.expr("source.id > 5")).insertAll().merge() is None
+    assert rows(spark, three) == [(1, "new", 1), (2, "b", 2), (3, "c", None), (9, "nine", 9)]
+    merged = source.mergeInto(three, functions.col("three.id") == functions.col("source.id"))
+    merged = merged.whenMatched(functions.col("source.id") == 9).delete()
+    merged.whenNotMatchedBySource(functions.col("three.p").isNull()).update({"v": functions.lit("gone")}).merge()
+    assert rows(spark, three) == [(1, "new", 1), (2, "b", 2), (3, "gone", None)]
+
+
+def test_the_folder_of_a_partition(spark, three, warehouse):
+    def load(folder):
+        return [row.id for row in spark.read.format("delta").load(f"{warehouse}/three/{folder}").collect()]
+
+    assert (load("p=1"), load("p=2/"), load("p=77"), load("p=__HIVE_DEFAULT_PARTITION__")) == ([1], [2], [], [3])
+    with pytest.raises(AnalysisException, match="not that of a partition"):
+        load("q=1")
+
+
+def test_a_script_that_changes_a_table_is_refused(spark, three):
+    with pytest.raises(AnalysisException, match="SQL script"):
+        spark.sql(f"BEGIN DECLARE k INT = 1; UPDATE {three} SET v = 'x' WHERE id = k; END")
+    assert spark.sql(f"BEGIN SELECT count(*) FROM {three}; END").collect() == [(3,)]
+
+
+def test_default_and_external_tables_as_in_delta_spark(spark, three):
+    spark.sql(f"INSERT INTO {three} (id) VALUES (DEFAULT)")
+    assert (None, None, None) in rows(spark, three)
+    spark.sql("CREATE EXTERNAL TABLE outside (a INT) USING delta")
+    assert spark.table("outside").columns == ["a"]
+    spark.sql("DROP TABLE outside")
+    with pytest.raises(AnalysisException, match="allowColumnDefaults"):
+        spark.sql(f"ALTER TABLE {three} ALTER COLUMN v SET DEFAULT 'x'")
+
+
+def test_the_operation_of_a_table_that_is_replaced_or_new(spark, warehouse):
+    for text, operation in (("CREATE OR REPLACE TABLE made (a INT) USING delta", "CREATE OR REPLACE TABLE"),) * 2:
+        spark.sql(text)
+        assert DeltaTable(str(warehouse / "made")).history(1)[0]["operation"] == operation
+    spark.sql("DROP TABLE made")

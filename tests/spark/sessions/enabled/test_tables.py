@@ -506,3 +506,47 @@ def test_strings_with_a_collation_or_a_length(spark, tmp_path, mapping):
         spark.sql("DELETE FROM collated WHERE s = 'abc'")
     spark.sql("DELETE FROM collated WHERE id = 1")
     assert ids(spark.table("collated").where("s = 'ABC'")) == [2]
+
+
+def test_estimates_are_those_of_the_selected_files(spark):
+    """Spark chooses by them how to join: they are those of the files that a filter leaves."""
+    spark.sql(
+        "CREATE TABLE sold USING delta PARTITIONED BY (day) AS SELECT id, id % 6 day, CAST(id AS STRING) v FROM range(60)"
+    )
+    more = spark.range(60, 70).selectExpr("id", "id % 6 day", "CAST(id AS STRING) v")
+    more.coalesce(1).write.format("delta").mode("append").saveAsTable("sold")
+    sold = spark.table("sold")
+    sizes = {
+        row.path: row.size for row in sold.selectExpr("_metadata.file_path path", "_metadata.file_size size").collect()
+    }
+    for condition, rows in (
+        ("day = 3", 12),
+        ("id > 62", 7),
+        ("day = 3 AND id > 62", 2),
+        ("day IN (1, 2)", 24),
+        ("day = 77", 0),
+        ("v LIKE '%3' AND day = 3", 3),
+        ("length(v) < 0", 0),
+    ):
+        chosen = sold.where(condition)
+        reading = {row.path for row in chosen.selectExpr("_metadata.file_path path").collect()}
+        files = {path.replace("file:///", "file:/") for path in chosen.inputFiles()}
+        assert {path.replace("file:///", "file:/") for path in reading} <= files
+        assert len(files) < len(sizes) or "length" in condition
+        estimate = chosen._jdf.queryExecution().optimizedPlan().stats().sizeInBytes()
+        total = sum(size for path, size in sizes.items() if path.replace("file:///", "file:/") in files)
+        assert estimate <= max(total, 1) * 2, condition
+        assert chosen.count() == rows
+    # As without the rule, each query of a frame reads the newest version.
+    chosen = sold.where("day = 3")
+    assert chosen.count() == 12
+    spark.sql("INSERT INTO sold VALUES (100, 3, 'x')")
+    assert chosen.count() == len(chosen.where("true").collect()) == 13
+    spark.sql("DELETE FROM sold WHERE id = 3")
+    assert chosen.count() == len(chosen.where("true").collect()) == 12
+    # Spark sends the small side to all tasks, though the table is larger than its limit.
+    spark.conf.set("spark.sql.autoBroadcastJoinThreshold", sum(sizes.values()) // 2)
+    other = spark.range(1000).selectExpr("id", "uuid() u")
+    plan = other.join(chosen, "id")._jdf.queryExecution().executedPlan().toString()
+    assert "BroadcastHashJoin" in plan
+    spark.sql("DROP TABLE sold")

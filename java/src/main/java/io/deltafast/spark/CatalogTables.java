@@ -3,6 +3,7 @@ package io.deltafast.spark;
 import java.lang.reflect.Method;
 import java.time.Instant;
 import java.time.temporal.ChronoUnit;
+import java.util.List;
 import org.apache.hadoop.fs.Path;
 import org.apache.spark.sql.catalyst.TableIdentifier;
 import org.apache.spark.sql.catalyst.catalog.CatalogStorageFormat$;
@@ -12,6 +13,8 @@ import org.apache.spark.sql.catalyst.catalog.CatalogTableType;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.catalog.V1Table;
+import org.apache.spark.sql.connector.expressions.Expressions;
+import org.apache.spark.sql.connector.expressions.Transform;
 import org.apache.spark.sql.types.StructType;
 import scala.Option;
 
@@ -96,16 +99,36 @@ public final class CatalogTables {
     if (!DeltaProvider.describe(location, description)) {
       return table;
     }
-    return new V1Table(
-        (CatalogTable)
-            SparkInternals.copyWith(
-                entry,
-                new String[] {"schema", "partitionColumnNames", "comment"},
-                new Object[] {
-                  description.schema(),
-                  SparkInternals.seqOf(description.partitionColumns()),
-                  Option.apply(description.comment())
-                }));
+    Object described =
+        SparkInternals.copyWith(
+            entry,
+            new String[] {"schema", "comment"},
+            new Object[] {description.schema(), Option.apply(description.comment())});
+    return new DescribedTable((CatalogTable) described, description.partitionColumns());
+  }
+
+  /**
+   * A table with partition columns, which an entry of the catalog can only have at the end of its
+   * schema.
+   */
+  private static final class DescribedTable extends V1Table {
+    private static final long serialVersionUID = 1;
+    private final transient Transform[] partitioning;
+
+    DescribedTable(CatalogTable entry, List<String> partitionColumns) {
+      super(entry);
+      partitioning = new Transform[partitionColumns.size()];
+      for (int i = 0; i < partitioning.length; i++) {
+        // A column whose name has dots is one part.
+        partitioning[i] =
+            Expressions.identity("`" + partitionColumns.get(i).replace("`", "``") + "`");
+      }
+    }
+
+    @Override
+    public Transform[] partitioning() {
+      return partitioning.clone();
+    }
   }
 
   /** The entry of a Delta table at a timestamp, microseconds since 1970 in UTC; else null. */

@@ -316,14 +316,7 @@ public final class DeltaFileIndex implements FileIndex, LongSupplier {
     updateVersion();
     updateRemoved();
     FileList listed = list(all == null ? toSql(exact) + toSql(others) : "");
-    boolean[] keep = new boolean[listed.files.length];
-    Arrays.fill(keep, true);
-    for (Expression filter : exact) {
-      pruneByPartition(filter, listed.values, keep);
-    }
-    if (all != null && planner != null && !others.isEmpty()) {
-      pruneByStatistics(toSql(others), keep);
-    }
+    boolean[] keep = select(listed, exact, others);
     List<MissingFileCheck> removed = new ArrayList<>();
     Map<InternalRow, Object> groups = new LinkedHashMap<>();
     for (int i = 0; i < keep.length; i++) {
@@ -345,6 +338,33 @@ public final class DeltaFileIndex implements FileIndex, LongSupplier {
       out.add(((FileGroup) group).directory());
     }
     return SparkInternals.seqOf(out);
+  }
+
+  /** The files that filters select, as `listFiles` does. */
+  synchronized List<FileStatus> selectedFiles(List<Expression> exact, List<Expression> others) {
+    updateVersion();
+    FileList listed = list(all == null ? toSql(exact) + toSql(others) : "");
+    boolean[] keep = select(listed, exact, others);
+    List<FileStatus> selected = new ArrayList<>();
+    for (int i = 0; i < keep.length; i++) {
+      if (keep[i]) {
+        selected.add(listed.files[i]);
+      }
+    }
+    return selected;
+  }
+
+  /** Which of the listed files filters select. */
+  private boolean[] select(FileList listed, List<Expression> exact, List<Expression> others) {
+    boolean[] keep = new boolean[listed.files.length];
+    Arrays.fill(keep, true);
+    for (Expression filter : exact) {
+      pruneByPartition(filter, listed.values, keep);
+    }
+    if (all != null && planner != null && !others.isEmpty()) {
+      pruneByStatistics(toSql(others), keep);
+    }
+    return keep;
   }
 
   /** The files with the same partition values. */

@@ -31,6 +31,7 @@ class LinkCheckTest {
         "ParquetFormat",
         "RowFormat",
         "RowCountRule",
+        "FileSelectionRule",
         "RowTrackingRule",
         "ArrowRows",
         "ExecutorProbe"
