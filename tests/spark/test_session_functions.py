@@ -135,7 +135,7 @@ def test_columns_of_pyspark_use_them(session, table, tmp_path):
         ("UPDATE delta.`{}` SET name = uuid()", "INVALID_NON_DETERMINISTIC_EXPRESSIONS"),
         (
             "MERGE INTO delta.`{}` t USING session_source r ON t.id = r.id WHEN MATCHED AND rand() > 2 THEN DELETE",
-            "INVALID_NON_DETERMINISTIC_EXPRESSIONS",
+            "DELTA_NON_DETERMINISTIC_FUNCTION_NOT_SUPPORTED",
         ),
         ("DELETE FROM delta.`{}` WHERE make_interval(1) = make_interval(2)", "returns an interval"),
         ("UPDATE delta.`{}` SET id = regexp_count(nosuch, 'n')", "no column 'nosuch'"),
@@ -168,5 +168,5 @@ def test_new_rows_of_a_merge_get_random_values(session, tmp_path):
     keys = DeltaTable(path).to_pyarrow_table()["key"].to_pylist()
     assert len(set(keys)) == 7
     DeltaTable(path).alter.set_table_properties(FEED)
-    with pytest.raises(Exception, match="INVALID_NON_DETERMINISTIC_EXPRESSIONS"):
+    with pytest.raises(Exception, match="DELTA_NON_DETERMINISTIC_FUNCTION_NOT_SUPPORTED"):
         deltafast.spark.sql(session, merge.format(path))

@@ -37,7 +37,6 @@ from deltafast.spark._session.java_calls import (
 )
 from deltafast.spark._session.java_library import UnavailableError, first_line, load, on_executors
 from deltafast.spark._session.session import spill, spilled
-from deltafast.spark.exceptions import as_spark_error
 
 if TYPE_CHECKING:
     from deltafast.spark._scan.snapshot import Listing, Version
@@ -160,6 +159,8 @@ class _FollowingPlanner(FilePlanner):
             if newer is not None:
                 self._update(newer)
         except Exception as error:  # noqa: BLE001 - Java raises it in the thread of the query
+            from deltafast.spark.exceptions import as_spark_error  # PySpark is imported when it is used
+
             self._failure = str(as_spark_error(error, Operation.RELATION))
             return FAILED
         self._execution = execution

@@ -3,6 +3,7 @@ package io.deltafast.spark;
 import java.lang.reflect.Method;
 import java.time.Instant;
 import java.time.temporal.ChronoUnit;
+import java.util.Arrays;
 import java.util.List;
 import org.apache.hadoop.fs.Path;
 import org.apache.spark.sql.catalyst.TableIdentifier;
@@ -94,7 +95,7 @@ public final class CatalogTables {
     if (!entry.provider().contains(PROVIDER) || entry.storage().locationUri().isEmpty()) {
       return table;
     }
-    String location = new Path(entry.storage().locationUri().get()).toString();
+    String location = new Path(entry.location()).toString();
     TableDescription description = new TableDescription();
     if (!DeltaProvider.describe(location, description)) {
       return table;
@@ -118,16 +119,17 @@ public final class CatalogTables {
     DescribedTable(CatalogTable entry, List<String> partitionColumns) {
       super(entry);
       partitioning = new Transform[partitionColumns.size()];
-      for (int i = 0; i < partitioning.length; i++) {
+      int next = 0;
+      for (String column : partitionColumns) {
         // A column whose name has dots is one part.
-        partitioning[i] =
-            Expressions.identity("`" + partitionColumns.get(i).replace("`", "``") + "`");
+        partitioning[next++] = Expressions.identity("`" + column.replace("`", "``") + "`");
       }
     }
 
     @Override
     public Transform[] partitioning() {
-      return partitioning.clone();
+      Object copy = Arrays.copyOf(partitioning, partitioning.length);
+      return (Transform[]) copy;
     }
   }
 

@@ -252,13 +252,13 @@ public final class DeltaProvider extends DeltaStreamProvider
    */
   private static TableIdentifier identifierOf(
       org.apache.spark.sql.classic.SparkSession session, String name) throws Exception {
-    List<String> parts =
+    Object[] parts =
         CollectionConverters.asJava(
-            session.sessionState().sqlParser().parseMultipartIdentifier(name));
-    String table = parts.get(parts.size() - 1);
-    Option<String> database =
-        parts.size() > 1 ? Option.apply(parts.get(parts.size() - 2)) : Option.empty();
-    return new TableIdentifier(table, database);
+                session.sessionState().sqlParser().parseMultipartIdentifier(name))
+            .toArray();
+    String table = (String) parts[parts.length - 1];
+    String database = parts.length > 1 ? (String) parts[parts.length - 2] : null;
+    return new TableIdentifier(table, Option.apply(database));
   }
 
   private static void alter(

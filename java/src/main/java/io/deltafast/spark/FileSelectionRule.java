@@ -107,23 +107,31 @@ public final class FileSelectionRule extends OptimizerRule<LogicalPlan> {
 
   /** The condition with the names of columns alone, as the core reads them. */
   private static Expression unqualified(Expression condition) {
-    TreeNode<?> bare = condition.transform(new QualifierRemoval());
+    TreeNode<?> bare = condition.transform(new QualifierRemoval<Expression>());
     return (Expression) bare;
   }
 
-  /** Takes the name of the table from a column. */
-  static final class QualifierRemoval extends AbstractPartialFunction<Expression, Expression> {
+  /**
+   * Takes the name of the table from a column.
+   *
+   * <p>`P` is always {@link Expression}; see {@link OptimizerRule}.
+   */
+  static final class QualifierRemoval<P> extends AbstractPartialFunction<P, P> {
     @Override
-    public boolean isDefinedAt(Expression node) {
-      return node instanceof Attribute;
+    public boolean isDefinedAt(P node) {
+      Object expression = node;
+      return expression instanceof Attribute;
     }
 
     @Override
     @SuppressWarnings("unchecked")
-    public <A extends Expression, B> B applyOrElse(A node, Function1<A, B> otherwise) {
-      return node instanceof Attribute
-          ? (B) ((Attribute) node).withQualifier(SparkInternals.seqOf(new ArrayList<>()))
-          : otherwise.apply(node);
+    public <A extends P, B> B applyOrElse(A node, Function1<A, B> otherwise) {
+      Object expression = node;
+      Object bare =
+          expression instanceof Attribute
+              ? ((Attribute) expression).withQualifier(SparkInternals.seqOf(new ArrayList<>()))
+              : null;
+      return bare == null ? otherwise.apply(node) : (B) bare;
     }
   }
 }

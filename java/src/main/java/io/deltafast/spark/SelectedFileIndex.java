@@ -1,5 +1,6 @@
 package io.deltafast.spark;
 
+import java.util.Arrays;
 import java.util.List;
 import org.apache.hadoop.fs.FileStatus;
 import org.apache.hadoop.fs.Path;
@@ -28,9 +29,10 @@ public final class SelectedFileIndex implements FileIndex {
     List<FileStatus> selected = index.selectedFiles(partitionFilters, dataFilters);
     files = new String[selected.size()];
     long bytes = 0;
-    for (int i = 0; i < files.length; i++) {
-      files[i] = selected.get(i).getPath().toUri().toString();
-      bytes += selected.get(i).getLen();
+    int next = 0;
+    for (FileStatus file : selected) {
+      files[next++] = file.getPath().toUri().toString();
+      bytes += file.getLen();
     }
     size = bytes;
   }
@@ -48,7 +50,8 @@ public final class SelectedFileIndex implements FileIndex {
 
   @Override
   public String[] inputFiles() {
-    return files.clone();
+    Object copy = Arrays.copyOf(files, files.length);
+    return (String[]) copy;
   }
 
   @Override

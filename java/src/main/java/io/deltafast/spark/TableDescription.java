@@ -1,6 +1,7 @@
 package io.deltafast.spark;
 
 import java.util.Arrays;
+import java.util.Collections;
 import java.util.List;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StructType;
@@ -8,7 +9,7 @@ import org.apache.spark.sql.types.StructType;
 /** What a table's log says of it; Python sets it. */
 public final class TableDescription {
   private StructType schema = new StructType();
-  private List<String> partitionColumns = List.of();
+  private List<String> partitionColumns = Collections.emptyList();
   private String comment;
 
   /**
