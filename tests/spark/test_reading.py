@@ -336,7 +336,7 @@ def test_filters_of_the_frame_reach_the_files(spark, ten_files):
     }.items():
         assert files_read(frame.where(condition)) == files, condition
     text = plan(frame.where("p = 'odd' and id = 350"))
-    assert "DeltaFileIndex" in text
+    assert "SelectedFileIndex" in text
     assert "PartitionFilters: [isnotnull(p" in text
     assert "PushedFilters: [IsNotNull(id), EqualTo(id,350)" in text
     assert files_read(deltafast.spark.read(spark, ten_files, read_mode="paths", filters="id = 250")) == 1

@@ -247,7 +247,7 @@ def test_files_of_a_large_table_cross_to_java_as_one_block(spark, folder):
         found = plan(frame)
     finally:
         type(client).send_command = send
-    assert "DeltaFileIndex" in found
+    assert "SelectedFileIndex" in found
     assert made < 300, made
 
 
