@@ -70,7 +70,7 @@ def diff(common: CommonArguments, older: int, newer: int) -> None:
 
 def _facts(table: DeltaTable) -> dict[str, Any]:
     """Return all of a version that can be compared, by name."""
-    from deltafast._cli.ddl import sql_type
+    from deltafast._sql.ddl import sql_type
 
     detail = table.detail()
     columns = {}

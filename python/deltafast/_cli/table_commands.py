@@ -21,7 +21,7 @@ __all__ = ["alter", "check_store", "clone", "convert", "create", "restore", "sch
 
 def schema(common: CommonArguments, ddl: bool) -> None:
     """Show the columns of a table, or with --ddl the statement that creates a table like it."""
-    from deltafast._cli.ddl import create_statement, sql_type
+    from deltafast._sql.ddl import create_statement, sql_type
 
     opened = common.open()
     if ddl:
@@ -55,7 +55,7 @@ def create(
     comment: str | None,
 ) -> None:
     """Create a table without rows; columns are those of CREATE TABLE: "id BIGINT NOT NULL, day DATE"."""
-    from deltafast._cli.ddl import create_statement, quoted, string
+    from deltafast._sql.ddl import create_statement, quoted, string
 
     if (columns is None) == (like is None):
         message = "give either columns or --like"
@@ -83,7 +83,7 @@ def create(
 
 def convert(common: CommonArguments, partition_by: str | None) -> None:
     """Make a table of a folder of Parquet files, which are not rewritten."""
-    from deltafast._cli.ddl import quoted
+    from deltafast._sql.ddl import quoted
 
     partitions = f" PARTITIONED BY ({partition_by})" if partition_by else ""
     _run(f"CONVERT TO DELTA parquet.{quoted(common.table)}{partitions}", common.storage, progress=common.is_watched)
@@ -119,7 +119,7 @@ def alter(
     cluster_by: str | None,
 ) -> None:
     """Change columns, properties, constraints or clustering; each change is a commit."""
-    from deltafast._cli.ddl import quoted, string
+    from deltafast._sql.ddl import quoted, string
 
     clauses: list[str] = []
     # Properties come first: other changes may need them (column mapping).

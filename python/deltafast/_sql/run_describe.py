@@ -11,7 +11,7 @@ from deltafast._delta_keys import MIN_READER_VERSION, MIN_WRITER_VERSION
 from deltafast._handle import handle_of
 from deltafast._interop.record_batch_reader import RecordBatchReader
 from deltafast._sql.answers import answer
-from deltafast._sql.create_table_text import create_table_text, quoted
+from deltafast._sql.ddl import create_statement, quoted
 from deltafast._sql.rows import constants
 from deltafast._sql.tree import Describe, DescribeKind, FactsKind, ShowKind
 from deltafast._types import spark_name
@@ -21,6 +21,8 @@ from deltafast.schema import tree_of
 from deltafast.table import DeltaTable
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from deltafast._sql.tables import Tables
     from deltafast._sql.tree import Facts, Path, Show
     from deltafast.schema import Field
@@ -81,7 +83,7 @@ def run_describe(describe: Describe, tables: Tables) -> pa.RecordBatchReader:
         detail = table.detail()
         features = {*detail["tableFeatures"], *_implied(table)}
         given = {"properties": list(detail["properties"].items()), "tableFeatures": sorted(features)}
-        name = tables.catalog_name(describe.target) or detail["name"]
+        name = catalog_name(tables.catalog_entry(describe.target)) or detail["name"]
         return answer([detail | given | {"name": name}], _DETAIL)
     if describe.kind is DescribeKind.HISTORY:
         return commits(DeltaTable.history(table, describe.limit))
@@ -104,14 +106,20 @@ def _columns(table: DeltaTable) -> list[tuple[str, str, str | None]]:
     rows = [(field.name, spark_name(tree_of(field.type)), field.metadata.get("comment")) for field in fields]
     described = {name: (kind, comment) for name, kind, comment in rows}
     detail = table.detail()
-    for title, key in (
-        ("# Partition Information", "partitionColumns"),
-        ("# Clustering Information", "clusteringColumns"),
+    for title, names, shown in (
+        ("# Partition Information", detail["partitionColumns"], _shown),
+        # These are paths already, with backquotes where they need them.
+        ("# Clustering Information", detail["clusteringColumns"], str),
     ):
-        if detail[key]:
+        if names:
             rows += [(title, "", ""), ("# col_name", "data_type", "comment")]
-            rows += [(quoted(name), *described.get(name, ("", None))) for name in detail[key]]
+            rows += [(shown(name), *described.get(name, ("", None))) for name in names]
     return rows
+
+
+def _shown(name: str) -> str:
+    """Return a column's name as Spark shows it, in backquotes where it has other characters."""
+    return name if name.isidentifier() and name.isascii() else quoted(name)
 
 
 def _column(table: DeltaTable, path: Path) -> pa.RecordBatchReader:
@@ -196,6 +204,12 @@ def _text(value: Any) -> str | None:
     return value if isinstance(value, str) or value is None else json.dumps(value)
 
 
+def catalog_name(entry: Mapping[str, str]) -> str | None:
+    """Return the full name of a table by its entry in a catalog; None without an entry."""
+    parts = [entry.get(part) for part in ("Catalog", "Database", "Table")]
+    return None if None in parts else ".".join(map(str, parts))
+
+
 def run_show(show: Show, tables: Tables) -> pa.RecordBatchReader:
     """List properties, columns or partitions, or show a statement that makes such a table."""
     table = tables.table(show.target)
@@ -205,11 +219,14 @@ def run_show(show: Show, tables: Tables) -> pa.RecordBatchReader:
     if show.kind is ShowKind.PARTITIONS:
         return _partitions(show, table, tables)
     if show.kind is ShowKind.CREATE_TABLE:
-        text = create_table_text(table, tables.catalog_name(show.target), tables.catalog_entry(show.target))
-        return answer([{"createtab_stmt": text}], pa.schema([("createtab_stmt", pa.string())]))
+        entry = tables.catalog_entry(show.target)
+        name = catalog_name(entry)
+        location = None if name is None or entry.get("Type") == "MANAGED" else entry.get("Location")
+        statement = create_statement(table, name=name, location=location) + "\n"
+        return answer([{"createtab_stmt": statement}], pa.schema([("createtab_stmt", pa.string())]))
     properties = _properties(table)
     if show.key is not None:
-        name = tables.catalog_name(show.target) or show.target.name
+        name = catalog_name(tables.catalog_entry(show.target)) or show.target.name
         properties = {show.key: properties.get(show.key, f"Table {name} does not have property: {show.key}")}
     rows = [{"key": key, "value": value} for key, value in sorted(properties.items())]
     return answer(rows, pa.schema([("key", pa.string()), ("value", pa.string())]))
@@ -228,7 +245,7 @@ def _properties(table: DeltaTable) -> dict[str, str]:
 
 def _partitions(show: Show, table: DeltaTable, tables: Tables) -> pa.RecordBatchReader:
     """Return the partitions of a table, with the types of their columns."""
-    name = tables.catalog_name(show.target) or show.target.name
+    name = catalog_name(tables.catalog_entry(show.target)) or show.target.name
     if not table.metadata().partition_columns:
         message = f"the table {name!r} has no partitions"
         raise InvalidArgumentError(message, code=ErrorCode.TABLE_NOT_PARTITIONED, parameters={"table": name})

@@ -121,11 +121,7 @@ class Tables:
             "write delta.`place`"
         )
 
-    def catalog_name(self, ref: TableName) -> str | None:  # noqa: ARG002 - for those who have a catalog
-        """Return the full name of a table in a catalog; None for other tables."""
-        return None
-
-    def catalog_entry(self, ref: TableName) -> dict[str, str]:  # noqa: ARG002 - the same
+    def catalog_entry(self, ref: TableName) -> dict[str, str]:  # noqa: ARG002 - for those who have a catalog
         """Return what a catalog says of a table, by the names of DESCRIBE EXTENDED; empty for other tables."""
         return {}
 

@@ -14,7 +14,7 @@ import pytest
 
 import deltafast
 from deltafast import DeltaTable, write_deltalake
-from deltafast._cli.ddl import create_statement
+from deltafast._sql.ddl import create_statement
 from deltafast.exceptions import CommitFailedError, InvalidArgumentError
 
 SIDE = 64

@@ -45,7 +45,6 @@ __all__ = [
     "put_into_catalog",
     "takes_tables",
     "views_of",
-    "whole_name",
 ]
 
 #: Begins a statement that shows what the catalog says of a table, and not what its log says.
@@ -206,13 +205,6 @@ def facts_of_name(session: Session, name: str) -> dict[str, str]:
         return {}
     facts = {str(row[0]): str(row[1]) for row in rows if row[1] is not None}
     return _said_of(session, name) if session.is_connect and "Provider" not in facts else facts
-
-
-def whole_name(session: Session, name: str) -> str | None:
-    """Return a table's fully qualified name; None if the catalog has no table of that name."""
-    facts = facts_of_name(session, name)
-    parts = [facts.get(part) for part in ("Catalog", "Database", "Table")]
-    return None if None in parts else ".".join(map(str, parts))
 
 
 def _said_of(session: Session, name: str) -> dict[str, str]:

@@ -18,7 +18,6 @@ from deltafast.spark._commands.catalog import (
     place_of_name,
     place_of_view,
     views_of,
-    whole_name,
 )
 from deltafast.spark._commands.queries import frame_of
 from deltafast.spark._scan.snapshot import check_timestamp
@@ -101,18 +100,13 @@ class SparkTables(Tables):
             raise TableNotFoundError(message, path=ref.name, code=code, parameters={"table": ref.name})
         return place_of(self.session, super().place(ref, location), self.storage_options).uri
 
-    def catalog_name(self, ref: TableName) -> str | None:
-        """Return the fully qualified name of a table of the session's catalog; None for any other table."""
-        is_known = ref.by_path or super().find(ref.name) is not None or ref.name.lower() in views_of(self.session)
-        return None if is_known else whole_name(self.session, ref.name)
-
     def catalog_entry(self, ref: TableName) -> dict[str, str]:
         """Return what the session's catalog says of a table; empty for any other table."""
-        if self.catalog_name(ref) is None:
+        if ref.by_path or super().find(ref.name) is not None or ref.name.lower() in views_of(self.session):
             return {}
         facts = facts_of_name(self.session, ref.name)
         managed = {"Is_managed_location": "true"} if facts.get("Type") == "MANAGED" else {}
-        return {**facts, "Namespace": facts.get("Database", ""), **managed}
+        return {**facts, "Namespace": facts.get("Database", ""), **managed} if facts else {}
 
     def rows(self, query: Query) -> pa.RecordBatchReader:
         """Return the rows of a Spark query, collected."""

@@ -60,22 +60,9 @@ public final class FileSelectionRule extends OptimizerRule<LogicalPlan> {
       SelectedFileIndex selected =
           new SelectedFileIndex((DeltaFileIndex) files.location(), exact, others);
       LogicalRelation relation = (LogicalRelation) filter.child();
-      Object[] arguments = SparkInternals.argumentsOf(relation);
-      arguments[0] =
-          new HadoopFsRelation(
-              selected,
-              files.partitionSchema(),
-              files.dataSchema(),
-              files.bucketSpec(),
-              files.fileFormat(),
-              files.options(),
-              files.sparkSession());
-      try {
-        Object copy = SparkInternals.copyOf(relation, arguments);
-        return copy == null ? null : new Filter(filter.condition(), (LogicalPlan) copy);
-      } catch (ReflectiveOperationException error) {
-        return null;
-      }
+      return new Filter(
+          filter.condition(),
+          SparkInternals.withRelation(relation, SparkInternals.withFiles(files, selected)));
     }
   }
 

@@ -160,15 +160,8 @@ public final class RowFormatRule extends OptimizerRule<LogicalPlan> {
       }
       LogicalRelation relation = (LogicalRelation) node;
       HadoopFsRelation files = (HadoopFsRelation) relation.relation();
-      Object[] arguments = SparkInternals.argumentsOf(relation);
-      arguments[0] = SparkInternals.withFormat(files, new RowFormat(files.fileFormat()));
-      Object copy = null;
-      try {
-        copy = SparkInternals.copyOf(relation, arguments);
-      } catch (ReflectiveOperationException error) {
-        // Spark makes the rows instead.
-      }
-      return copy == null ? relation : (LogicalPlan) copy;
+      return SparkInternals.withRelation(
+          relation, SparkInternals.withFormat(files, new RowFormat(files.fileFormat())));
     }
   }
 }

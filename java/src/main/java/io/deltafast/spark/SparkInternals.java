@@ -11,6 +11,7 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.execution.datasources.FileFormat;
+import org.apache.spark.sql.execution.datasources.FileIndex;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
 import org.apache.spark.sql.execution.datasources.PartitionedFile;
@@ -66,8 +67,31 @@ final class SparkInternals {
 
   /** The same file relation with another reader. */
   static HadoopFsRelation withFormat(HadoopFsRelation files, FileFormat format) {
+    return copyOf(files, files.location(), format);
+  }
+
+  /** The same file relation over other files of the table. */
+  static HadoopFsRelation withFiles(HadoopFsRelation files, FileIndex index) {
+    return copyOf(files, index, files.fileFormat());
+  }
+
+  /** A relation of a plan with other files; the relation itself if this Spark cannot copy it. */
+  static LogicalRelation withRelation(LogicalRelation relation, HadoopFsRelation files) {
+    Object[] arguments = argumentsOf(relation);
+    arguments[0] = files;
+    Object copy = null;
+    try {
+      copy = copyOf(relation, arguments);
+    } catch (ReflectiveOperationException error) {
+      // Spark reads the files as they are.
+    }
+    return copy == null ? relation : (LogicalRelation) copy;
+  }
+
+  private static HadoopFsRelation copyOf(
+      HadoopFsRelation files, FileIndex index, FileFormat format) {
     return new HadoopFsRelation(
-        files.location(),
+        index,
         files.partitionSchema(),
         files.dataSchema(),
         files.bucketSpec(),

@@ -14,7 +14,7 @@ from deltafast._delta_keys import (
     MATERIALIZED_ROW_COMMIT_VERSION,
     MATERIALIZED_ROW_ID,
 )
-from deltafast._expr.types import sql_name, type_from_json
+from deltafast._expr.types import DECLARED_TYPE, sql_name, type_from_json
 from deltafast._types import type_text
 from deltafast._util.column_path import parts_of_text
 from deltafast.exceptions import printable
@@ -34,7 +34,9 @@ _OWN = {COLUMN_MAPPING_MAX_COLUMN_ID, MATERIALIZED_ROW_ID} | {
 }
 
 
-def create_statement(table: DeltaTable, address: str | None = None) -> str:
+def create_statement(
+    table: DeltaTable, address: str | None = None, *, name: str | None = None, location: str | None = None
+) -> str:
     """Return the statement that creates an empty table with the same columns, layout and properties.
 
     CHECK constraints are properties (`delta.constraints.NAME`), which the statement has, too.
@@ -42,11 +44,13 @@ def create_statement(table: DeltaTable, address: str | None = None) -> str:
     Args:
         table: The table.
         address: The path or URL of the new table; by default that of the table itself.
+        name: The name of the new table in a catalog, instead of its address.
+        location: Its location, if it has a name and the catalog does not choose it.
     """
     address = table.table_uri.rstrip("/").removeprefix("file://") if address is None else address
     metadata, detail = table.metadata(), table.detail()
     columns = ",\n  ".join(_column(field) for field in json.loads(table.schema().to_json())["fields"])
-    lines = [f"CREATE TABLE delta.{quoted(address)} (\n  {columns}\n)"]
+    lines = [f"CREATE TABLE {name or f'delta.{quoted(address)}'} (\n  {columns}\n)"]
     lines.append("USING DELTA")
     if metadata.partition_columns:
         lines.append(f"PARTITIONED BY ({', '.join(map(quoted, metadata.partition_columns))})")
@@ -55,9 +59,17 @@ def create_statement(table: DeltaTable, address: str | None = None) -> str:
         lines.append(f"CLUSTER BY ({', '.join(paths)})")
     if metadata.description:
         lines.append(f"COMMENT {string(metadata.description)}")
-    properties = {key: value for key, value in sorted(metadata.configuration.items()) if key not in _OWN}
+    if location is not None:
+        lines.append(f"LOCATION {string(location)}")
+    protocol = table.protocol()
+    # Features that a protocol lists: no property or column needs to bring them.
+    properties = {
+        f"delta.feature.{feature}": "supported"
+        for feature in (*(protocol.reader_features or ()), *(protocol.writer_features or ()))
+    }
+    properties |= {key: value for key, value in metadata.configuration.items() if key not in _OWN}
     if properties:
-        pairs = ",\n  ".join(f"{string(key)} = {string(value)}" for key, value in properties.items())
+        pairs = ",\n  ".join(f"{string(key)} = {string(value)}" for key, value in sorted(properties.items()))
         lines.append(f"TBLPROPERTIES (\n  {pairs}\n)")
     return "\n".join(lines)
 
@@ -96,7 +108,9 @@ def _nested(field: Mapping[str, Any], type_name: str) -> str:
 
 def _column(field: Mapping[str, Any]) -> str:
     metadata = field["metadata"]
-    parts = [quoted(field["name"]), sql_type(field["type"])]
+    # CHAR and VARCHAR are strings in the schema.
+    declared: str | None = metadata.get(DECLARED_TYPE)
+    parts = [quoted(field["name"]), sql_type(field["type"]) if declared is None else declared.upper()]
     if not field["nullable"]:
         parts.append("NOT NULL")
     if GENERATION_EXPRESSION in metadata:
